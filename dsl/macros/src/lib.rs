@@ -1,0 +1,1 @@
+//! Procedural macros that declare kernelwright programs in Rust sources.

@@ -1,0 +1,1 @@
+//! kernelwright: the facade library.
