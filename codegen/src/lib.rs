@@ -4,7 +4,12 @@
 //! [`math`] (operators) and [`loops`] (sweeps and fences), then [`kernel`] (lanes and memory) and [`module`]
 //! (kernels with their launches).
 
+pub mod apply;
+pub mod graph;
 pub mod kernel;
 pub mod loops;
+pub mod loops_text;
 pub mod math;
 pub mod module;
+pub mod plan;
+pub mod trace;
