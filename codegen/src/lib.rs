@@ -1,1 +1,10 @@
-//! The kernelwright compiler.
+//! The kernelwright compiler: from a checked program to CUDA C++ and C.
+//!
+//! Modules in the order of the data:
+//! [`math`] (operators) and [`loops`] (sweeps and fences), then [`kernel`] (lanes and memory) and [`module`]
+//! (kernels with their launches).
+
+pub mod kernel;
+pub mod loops;
+pub mod math;
+pub mod module;

@@ -1,1 +1,3 @@
 //! kernelwright: the facade library.
+
+pub mod backend;
