@@ -5,10 +5,12 @@
 //! (kernels with their launches).
 
 pub mod apply;
+pub mod check;
 pub mod graph;
 pub mod kernel;
 pub mod loops;
 pub mod loops_text;
+pub mod loops_verify;
 pub mod math;
 pub mod module;
 pub mod plan;
