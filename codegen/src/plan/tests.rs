@@ -64,3 +64,18 @@ fn pcg() {
     let plans = sound_plans(&case, Limits::default());
     assert_eq!(plans[0].cost.words, 18.0);
 }
+
+#[test]
+fn jacobi() {
+    let case = Case::library("pcg", Preconditioner::Jacobi);
+    sound_plans(&case, Limits::default());
+}
+#[test]
+fn others() {
+    for name in kernelwright_syntax::library::names() {
+    let case = Case::library(name, Preconditioner::Identity);
+    let t = std::time::Instant::now();
+    sound_plans(&case, Limits::default());
+    eprintln!("TIME {name} {:?}", t.elapsed());
+    }
+}
