@@ -4,6 +4,7 @@
 mod bad;
 mod files;
 mod library;
+mod manual;
 mod meaning;
 mod programs;
 mod robust;
