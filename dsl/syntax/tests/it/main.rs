@@ -7,4 +7,5 @@ mod library;
 mod manual;
 mod meaning;
 mod programs;
+mod rendering;
 mod robust;
