@@ -80,6 +80,7 @@ struct C<'a> {
 impl C<'_> {
     fn function(&self, out: &mut Writer) {
         let kernel = self.kernel;
+        out.function(&kernel.name);
         header(out, kernel);
         if kernel.waits_for_grid() {
             out.verbatim(&format!("#error \"{} waits for the whole grid, which calls for single blocks cannot\"", kernel.name));

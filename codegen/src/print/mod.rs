@@ -58,7 +58,6 @@ pub fn c_with_lines(kernels: &[Kernel]) -> Printed {
 
 /// The comment above a function.
 fn header(out: &mut writer::Writer, kernel: &Kernel) {
-    out.function(&kernel.name);
     for line in &kernel.doc {
         out.comment(line);
     }
