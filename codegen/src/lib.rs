@@ -2,8 +2,9 @@
 //!
 //! Modules in the order of the data:
 //! [`lower`](lower::lower) turns a checked operator into [`math`] (with [`math_verify`], [`math_text`] and the
-//! reference evaluation [`math_eval`]); [`couplings`] and [`facts`] read it; [`loops`] (sweeps and fences), then
-//! [`kernel`] (lanes and memory) and [`module`] (kernels with their launches).
+//! reference evaluation [`math_eval`]); [`couplings`] and [`facts`] read it; [`loops`] (sweeps and fences) is mapped by
+//! [`map`](map::map) to [`kernel`] (lanes and memory) and [`module`] (kernels with their launches), which [`print`] writes
+//! and [`interp`] runs (the reference semantics).
 
 pub mod real;
 pub mod lower;
@@ -16,4 +17,8 @@ pub mod couplings;
 pub mod facts;
 pub mod loops;
 pub mod kernel;
+pub mod kernel_text;
+pub mod kernel_verify;
+pub mod kernel_walk;
 pub mod module;
+pub mod print;
