@@ -22,3 +22,4 @@ pub mod kernel_verify;
 pub mod kernel_walk;
 pub mod module;
 pub mod print;
+pub mod interp;
