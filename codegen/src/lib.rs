@@ -16,6 +16,7 @@ pub mod math_eval;
 pub mod couplings;
 pub mod facts;
 pub mod loops;
+pub mod map;
 pub mod kernel;
 pub mod kernel_text;
 pub mod kernel_verify;
