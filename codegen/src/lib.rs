@@ -4,7 +4,7 @@
 //! [`lower`](lower::lower) turns a checked operator into [`math`] (with [`math_verify`], [`math_text`] and the
 //! reference evaluation [`math_eval`]); [`couplings`] and [`facts`] read it; [`trace`] turns a solver into a [`graph`],
 //! [`plan`] finds schedules for it and [`apply`] carries one out: [`loops`] (sweeps and fences) is mapped by
-//! `map` to [`kernel`] (lanes and memory) and [`module`] (kernels with their launches), which [`print`] writes
+//! [`map`](map::map) to [`kernel`] (lanes and memory) and [`module`] (kernels with their launches), which [`print`] writes
 //! and [`interp`] runs (the reference semantics).
 
 pub mod real;
@@ -22,6 +22,7 @@ pub mod plan;
 pub mod apply;
 pub mod loops;
 pub mod loops_text;
+pub mod map;
 pub mod kernel;
 pub mod kernel_text;
 pub mod kernel_verify;
