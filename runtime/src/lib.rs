@@ -1,3 +1,4 @@
 //! kernelwright: the facade library.
 
+pub mod cache;
 pub mod backend;
