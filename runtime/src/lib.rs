@@ -1,4 +1,5 @@
 //! kernelwright: the facade library.
 
-pub mod cache;
 pub mod backend;
+pub mod cache;
+pub mod doctor;

@@ -1,8 +1,20 @@
 //! Which kernel a compiler's log complains about.
 
+use super::BackendError;
+
+/// Names the kernel in a compiler's refusal; other errors pass.
+pub fn name_kernel(error: BackendError, source: &str, kernels: &[&str]) -> BackendError {
+    match error {
+        BackendError::Compile { language, log } => {
+            BackendError::Compile { language, log: explain(&log, source, kernels) }
+        }
+        other => other,
+    }
+}
+
 /// Prepends the first error's kernel and source line to a log. Both compilers' forms of a place are understood:
 /// `file.c:12:3: error: …` and `file.cu(12): error: …`. Kernels are recognised by their functions' names.
-pub fn name_kernel(log: &str, source: &str, kernels: &[&str]) -> String {
+fn explain(log: &str, source: &str, kernels: &[&str]) -> String {
     let Some(number) = log.lines().filter(|line| line.contains("error")).find_map(place) else { return log.to_owned() };
     let lines: Vec<&str> = source.lines().collect();
     let Some(text) = number.checked_sub(1).and_then(|index| lines.get(index)) else { return log.to_owned() };

@@ -5,19 +5,22 @@
 //! order.
 
 pub mod cc;
-pub(super) mod ffi;
+mod ffi;
 mod pool;
 
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::{Offered, Signature};
-use super::{Backend, BackendError, BufferHandle, Counters, KernelHandle, blame};
+use super::slots::Slots;
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, blame};
 use crate::cache::{Cache, Description, KeyBuilder};
-use cc::{Arithmetic, Compiler};
+use cc::Compiler;
 use ffi::{Memory, Unit};
 use kernelwright_codegen::kernel::{Element, Kernel};
 use pool::Pool;
 use std::io::Write as _;
 use std::sync::Arc;
+
+pub(super) use ffi::load_for_good;
 
 /// Choices of a host back end.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +41,8 @@ pub struct HostBackend {
     arithmetic: Arithmetic,
     cache: Arc<Cache>,
     pool: Pool,
-    units: Vec<Unit>,
-    kernels: Vec<HostKernel>,
-    buffers: Vec<Option<HostBuffer>>,
+    kernels: Slots<HostKernel>,
+    buffers: Slots<HostBuffer>,
     counters: Counters,
 }
 
@@ -48,7 +50,8 @@ pub struct HostBackend {
 struct HostKernel {
     signature: Signature,
     blocks: u64,
-    unit: usize,
+    /// Shared by the kernels of the unit and unloaded with the last of them.
+    unit: Arc<Unit>,
     entry: usize,
 }
 
@@ -68,9 +71,8 @@ impl HostBackend {
             arithmetic: options.arithmetic,
             cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
             pool: Pool::new(options.threads)?,
-            units: Vec::new(),
-            kernels: Vec::new(),
-            buffers: Vec::new(),
+            kernels: Slots::new(),
+            buffers: Slots::new(),
             counters: Counters::default(),
         })
     }
@@ -90,13 +92,12 @@ impl HostBackend {
         let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
         let library = self.library(source, &signatures)?;
         let entries: Vec<String> = signatures.iter().map(|signature| format!("{}_blocks", signature.name)).collect();
-        self.units.push(load(&library, &entries)?);
+        let unit = Arc::new(load(&library, &entries)?);
         self.counters.modules += 1;
-        let first = self.kernels.len();
-        let unit = self.units.len() - 1;
         let numbered = signatures.into_iter().zip(blocks).enumerate();
-        self.kernels.extend(numbered.map(|(entry, (signature, blocks))| HostKernel { signature, blocks, unit, entry }));
-        Ok((first..self.kernels.len()).map(KernelHandle).collect())
+        let kernels =
+            numbered.map(|(entry, (signature, blocks))| HostKernel { signature, blocks, unit: unit.clone(), entry });
+        Ok(kernels.map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 
     /// The compiled unit of a source, from the cache or from the compiler.
@@ -123,22 +124,12 @@ impl HostBackend {
             compiled = true;
             self.compiler.compile(source, names.first().unwrap_or(&"unit"), self.arithmetic)
         });
-        if compiled {
-            self.counters.cache_misses += 1;
-            self.counters.compiles += 1;
-        } else {
-            self.counters.cache_hits += 1;
-        }
-        result.map_err(|error| match error {
-            BackendError::Compile { language, log } => {
-                BackendError::Compile { language, log: blame::name_kernel(&log, source, &names) }
-            }
-            other => other,
-        })
+        self.counters.count_unit(compiled);
+        result.map_err(|error| blame::name_kernel(error, source, &names))
     }
 
     fn buffer(&self, handle: BufferHandle) -> Result<&HostBuffer, BackendError> {
-        self.buffers.get(handle.0).and_then(Option::as_ref).ok_or_else(|| super::no_buffer(handle))
+        self.buffers.get(handle.0).ok_or_else(|| super::no_buffer(handle))
     }
 }
 
@@ -152,25 +143,32 @@ impl Backend for HostBackend {
         Err(BackendError::Unavailable("the C printer is not here yet".to_owned()))
     }
 
+    fn release(&mut self, kernels: &[KernelHandle]) {
+        for handle in kernels {
+            if let Some(kernel) = self.kernels.take(handle.0) {
+                self.counters.modules -= u64::from(Arc::strong_count(&kernel.unit) == 1);
+            }
+        }
+    }
+
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
         let bytes = bytes_of(element, len).ok_or_else(|| super::too_large("host", element, len, None))?;
         let memory = Memory::zeroed(bytes, |bytes, zero| self.pool.cover(bytes, zero))
             .ok_or_else(|| super::too_large("host", element, len, None))?;
-        self.buffers.push(Some(HostBuffer { element, len, memory }));
         self.counters.buffers += 1;
         self.counters.bytes += bytes as u64;
-        Ok(BufferHandle(self.buffers.len() - 1))
+        Ok(BufferHandle(self.buffers.put(HostBuffer { element, len, memory })))
     }
 
     fn free(&mut self, buffer: BufferHandle) {
-        if let Some(freed) = self.buffers.get_mut(buffer.0).and_then(Option::take) {
+        if let Some(freed) = self.buffers.take(buffer.0) {
             self.counters.buffers -= 1;
             self.counters.bytes -= freed.len * size_of(freed.element) as u64;
         }
     }
 
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
-        let target = self.buffers.get_mut(buffer.0).and_then(Option::as_mut).ok_or_else(|| super::no_buffer(buffer))?;
+        let target = self.buffers.get_mut(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
         super::fits(values.len(), target.len)?;
         let bytes = values.len() * size_of(target.element);
         encode(target.element, values, &mut target.memory.bytes_mut()[..bytes]).map_err(BackendError::Argument)
@@ -193,7 +191,7 @@ impl Backend for HostBackend {
             .collect();
         kernel.signature.check(&offered)?;
         let memories: Vec<&Memory> = buffers.iter().map(|buffer| &buffer.memory).collect();
-        let call = self.units[kernel.unit].call(kernel.entry, &memories);
+        let call = kernel.unit.call(kernel.entry, &memories);
         self.pool.cover(kernel.blocks, &|from, to| call.blocks(from, to));
         self.counters.launches += 1;
         Ok(())
@@ -218,7 +216,9 @@ fn load(library: &[u8], entries: &[String]) -> Result<Unit, BackendError> {
     let place = std::env::temp_dir();
     let fail = |why: String| {
         let place = place.display();
-        BackendError::Device(format!("a compiled unit cannot be loaded from {place}: {why} (TMPDIR names another place)"))
+        BackendError::Device(format!(
+            "a compiled unit cannot be loaded from {place}: {why} (TMPDIR names another place)"
+        ))
     };
     let mut file = tempfile::Builder::new()
         .prefix("kernelwright-")

@@ -3,14 +3,17 @@
 //! One trait, three implementations: `cuda` (NVRTC and the driver), `host` (C compiled by `cc`, all cores),
 //! `interp` (the reference interpreter; small problems only).
 //!
-//! Invariants: `cuda/ffi.rs` is the only file that names `cudarc`, and it and `host/ffi.rs` are the only ones with
-//! `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
+//! Invariants: only `cuda/ffi.rs` and `cuda/nvrtc.rs` name `cudarc`, and they and `host/ffi.rs` are the only ones
+//! with `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
 //! ([`Backend::notices`] collects what a user should hear).
 
 mod blame;
 pub mod convert;
+pub mod cuda;
 pub mod host;
+pub mod open;
 pub mod signature;
+mod slots;
 
 use kernelwright_codegen::kernel::{Element, Kernel};
 use serde::Serialize;
@@ -42,6 +45,11 @@ pub trait Backend {
     /// Waits for everything enqueued.
     fn synchronize(&mut self) -> Result<(), BackendError>;
 
+    /// Gives compiled kernels back; their unit is unloaded with the last of them (of a recorded list: when that is
+    /// forgotten).
+    fn release(&mut self, kernels: &[KernelHandle]) {
+        let _ = kernels;
+    }
     /// Which kernels it runs: one lane a block for the host, many for CUDA.
     fn target(&self) -> Target {
         Target::Host
@@ -95,6 +103,18 @@ pub enum Target {
     Cuda,
 }
 
+/// How floating-point arithmetic is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arithmetic {
+    /// `a * b + c` may be one operation with one rounding. The usual choice: it is as accurate, and faster where
+    /// arithmetic counts.
+    #[default]
+    Contracted,
+    /// Every operation rounds as written: for comparing bits between back ends, and with the interpreter.
+    Strict,
+}
+
 /// A prepared list of launches; of the back end that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
@@ -144,6 +164,15 @@ pub struct Counters {
     pub bytes: u64,
     /// Launches enqueued, one by one or in a replay.
     pub launches: u64,
+}
+
+impl Counters {
+    /// Counts a unit that was compiled now, or found in the cache.
+    fn count_unit(&mut self, compiled: bool) {
+        self.cache_hits += u64::from(!compiled);
+        self.cache_misses += u64::from(compiled);
+        self.compiles += u64::from(compiled);
+    }
 }
 
 /// What can go wrong in a back end.

@@ -145,6 +145,13 @@ impl Cache {
         Ok(files.len())
     }
 
+    /// Whether an entry could be written: makes the directory and a file in it that goes again.
+    pub fn probe(&self) -> std::io::Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        make(directory)?;
+        tempfile::Builder::new().prefix(ASIDE).tempfile_in(directory)?.write_all(b"probe")
+    }
+
     /// Running totals.
     pub fn counters(&self) -> CacheCounters {
         CacheCounters { hits: self.hits.load(Ordering::Relaxed), misses: self.misses.load(Ordering::Relaxed) }

@@ -1,6 +1,6 @@
 //! The system's C compiler: who it is, and one run of it.
 
-use crate::backend::BackendError;
+use crate::backend::{Arithmetic, BackendError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,18 +9,6 @@ use std::process::{Command, Stdio};
 pub const VARIABLE: &str = "CC";
 /// What to do when there is none.
 pub const HINT: &str = "install gcc or clang (Debian, Ubuntu: apt install gcc libc6-dev), or name one in CC";
-
-/// How floating-point arithmetic is compiled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arithmetic {
-    /// `a * b + c` may be one operation with one rounding, as on a GPU by default. The usual choice: it is as
-    /// accurate and up to twice as fast where arithmetic counts.
-    #[default]
-    Contracted,
-    /// Every operation rounds as written: for comparing bits between back ends, and against the interpreter.
-    Strict,
-}
 
 /// A C compiler that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +35,8 @@ impl Compiler {
         let (program, options) = split(command);
         let run = Command::new(&program).args(&options).arg("--version").stdin(Stdio::null()).output();
         let name = program.to_string_lossy().into_owned();
-        let output = run.map_err(|error| BackendError::Unavailable(format!("no C compiler: {name}: {error}; {HINT}")))?;
+        let output =
+            run.map_err(|error| BackendError::Unavailable(format!("no C compiler: {name}: {error}; {HINT}")))?;
         if !output.status.success() {
             let log = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let text = format!("no C compiler: `{name} --version` failed ({}): {log}; {HINT}", output.status);
