@@ -5,6 +5,10 @@
 //! (kernels with their launches).
 
 pub mod kernel;
+pub mod kernel_text;
+pub mod kernel_verify;
+pub mod kernel_walk;
 pub mod loops;
 pub mod math;
 pub mod module;
+pub mod print;
