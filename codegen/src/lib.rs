@@ -2,8 +2,9 @@
 //!
 //! Modules in the order of the data:
 //! [`math`] (operators) and [`loops`] (sweeps and fences), then [`kernel`] (lanes and memory) and [`module`]
-//! (kernels with their launches).
+//! (kernels with their launches), run by [`interp`] (the reference semantics).
 
+pub mod interp;
 pub mod kernel;
 pub mod kernel_text;
 pub mod kernel_verify;
