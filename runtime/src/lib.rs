@@ -1,5 +1,6 @@
 //! kernelwright: the facade library.
 
-pub mod inputs;
 pub mod backend;
+pub mod inputs;
+pub mod outputs;
 pub mod solve;

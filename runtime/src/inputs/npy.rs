@@ -61,7 +61,10 @@ pub fn read(mut source: impl Read) -> Result<Array, NpyError> {
     let mut bytes = Vec::new();
     source.take(expected).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < expected {
-        return Err(bad(format!("the shape promises {expected} bytes of elements, the file ends after {}", bytes.len())));
+        return Err(bad(format!(
+            "the shape promises {expected} bytes of elements, the file ends after {}",
+            bytes.len()
+        )));
     }
     let values: Vec<f64> = bytes.chunks_exact(width).map(|element| decode(element, &header)).collect();
     let values = if header.fortran { to_c_order(&values, &header.shape) } else { values };

@@ -328,10 +328,8 @@ fn expect_len(what: &str, given: usize, expected: usize) -> Result<(), Error> {
 
 /// The module must belong to the program: the driver indexes without checking afterwards.
 fn check_shape(program: &loops::Program, module: &Module) -> Result<(), Error> {
-    let pairs = [
-        ("sweeps", program.sweeps.len(), module.sweeps.len()),
-        ("fences", program.fences.len(), module.fences.len()),
-    ];
+    let pairs =
+        [("sweeps", program.sweeps.len(), module.sweeps.len()), ("fences", program.fences.len(), module.fences.len())];
     for (what, planned, mapped) in pairs {
         if planned != mapped {
             return Err(Error::Internal(format!("{planned} {what} planned, {mapped} mapped")));

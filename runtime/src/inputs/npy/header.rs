@@ -124,7 +124,8 @@ impl<'t> Parser<'t> {
             return Err(bad("records are not supported; save the field as an array of its own"));
         }
         let text = self.string()?;
-        let unsupported = || bad(format!("elements of type `{text}` are not supported (f2 f4 f8, i1 … i8, u1 … u8, b1 are)"));
+        let unsupported =
+            || bad(format!("elements of type `{text}` are not supported (f2 f4 f8, i1 … i8, u1 … u8, b1 are)"));
         let mut chars = text.chars();
         let mut first = chars.next();
         let order = first.filter(|c| "<>|=".contains(*c));
