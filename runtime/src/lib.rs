@@ -1,6 +1,11 @@
 //! kernelwright: the facade library.
 
-pub mod backend;
+pub mod registry;
+pub mod load;
 pub mod inputs;
-pub mod outputs;
+pub mod backend;
+pub mod cache;
 pub mod solve;
+pub mod outputs;
+pub mod doctor;
+pub mod cli;
