@@ -1,0 +1,6 @@
+//! Tests of the language, through its public interface.
+#![allow(clippy::unwrap_used)]
+
+mod files;
+mod library;
+mod programs;
