@@ -16,4 +16,8 @@ pub mod couplings;
 pub mod facts;
 pub mod loops;
 pub mod kernel;
+pub mod kernel_text;
+pub mod kernel_verify;
+pub mod kernel_walk;
 pub mod module;
+pub mod print;
