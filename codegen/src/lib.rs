@@ -3,7 +3,8 @@
 //! Modules in the order of the data:
 //! [`lower`](lower::lower) turns a checked operator into [`math`] (with [`math_verify`], [`math_text`] and the
 //! reference evaluation [`math_eval`]); [`couplings`] and [`facts`] read it; [`loops`] (sweeps and fences), then
-//! [`kernel`] (lanes and memory) and [`module`] (kernels with their launches).
+//! [`kernel`] (lanes and memory) and [`module`] (kernels with their launches), run by [`interp`] (the reference
+//! semantics).
 
 pub mod real;
 pub mod lower;
@@ -21,3 +22,4 @@ pub mod kernel_verify;
 pub mod kernel_walk;
 pub mod module;
 pub mod print;
+pub mod interp;
