@@ -1,4 +1,8 @@
-//! Integration tests of the runtime, one binary.
+//! Tests of the library and the command as users see them.
 
 mod cache_entries;
 mod cache_sharing;
+mod fake;
+mod npy;
+mod outputs;
+mod solve_driver;
