@@ -273,7 +273,7 @@ impl<'k> Checker<'_, 'k> {
         let sized = width.is_power_of_two() && width <= 32;
         if self.require(sized, || format!("a group has 1, 2, 4, 8, 16 or 32 lanes, not {width}")).is_some() {
             let lanes = self.kernel().lane_count();
-            let whole = lanes % u64::from(width) == 0 && (lanes < 32 || lanes % 32 == 0);
+            let whole = lanes.is_multiple_of(u64::from(width)) && (lanes < 32 || lanes.is_multiple_of(32));
             self.require(whole, || format!("{lanes} lanes are no whole number of groups and warps"));
         }
         match mode {

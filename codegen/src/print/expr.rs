@@ -217,13 +217,13 @@ fn load(dialect: &dyn Dialect, buffer: BufferId, index: &Expr) -> Piece {
     let loaded = Piece::atom(element(dialect, buffer, index));
     let kernel = dialect.kernel();
     let stored = kernel.buffers.get(buffer.0).map(|buffer| buffer.element);
-    let exact = match (stored, kernel.index) {
-        (Some(Element::F32 | Element::F64) | None, _) => true,
-        (Some(Element::I16 | Element::U16 | Element::I32), IndexWidth::I32) => true,
-        (Some(Element::I64), IndexWidth::I64) => true,
-        _ => false,
+    let converts = match stored {
+        Some(Element::U32) => true,
+        Some(Element::I16 | Element::U16 | Element::I32) => kernel.index == IndexWidth::I64,
+        Some(Element::I64) => kernel.index == IndexWidth::I32,
+        Some(Element::F32 | Element::F64) | None => false,
     };
-    if exact { loaded } else { dialect.cast(Type::Int, loaded) }
+    if converts { dialect.cast(Type::Int, loaded) } else { loaded }
 }
 
 fn binary(dialect: &dyn Dialect, op: Op, a: &Expr, b: &Expr) -> Piece {

@@ -253,10 +253,10 @@ pub fn tiled_sweep() -> Kernel {
     k
 }
 
-/// Wide accesses of every kind, 64-bit indices.
-pub fn wide_copy() -> Kernel {
-    let n = 1 << 32;
-    let mut k = kernel("wide_copy", [1 << 20, 1, 1], [256, 1, 1]);
+/// Wide accesses of every kind, 64-bit indices; four elements a lane.
+pub fn wide_copy(blocks: u64) -> Kernel {
+    let n = blocks * 256 * 4;
+    let mut k = kernel("wide_copy", [blocks, 1, 1], [256, 1, 1]);
     k.index = IndexWidth::I64;
     k.doc = vec!["wide accesses".to_owned()];
     let x = k.read("x", Element::F32, n);
@@ -284,7 +284,7 @@ pub fn wide_copy() -> Kernel {
         },
         Stmt::LoadWide { vars: vec![d0, d1, d2, d3], buffer: d, index: v(at) },
         Stmt::StoreWide { buffer: d, index: v(at), values: vec![v(d0), v(d2), load(d, v(at)), add(v(d0), v(d3))] },
-        store(y, add(mul(int(70_000), int(70_000)), op(Op::Min, v(at), int(1))), load(staged, index)),
+        store(y, add(v(at), op(Op::Rem, add(mul(int(70_000), int(70_000)), op(Op::Min, v(at), int(1))), int(4))), load(staged, index)),
     ];
     k
 }
@@ -311,11 +311,11 @@ pub fn every_expression(ty: Type) -> Kernel {
     ];
     let (a, b, c) = (v(a), v(b), v(c));
     let functions = [Math::Sqrt, Math::Exp, Math::Log, Math::Sin, Math::Cos, Math::Tan, Math::Tanh, Math::Abs, Math::Floor];
-    let mut values: Vec<Expr> = functions.iter().map(|&f| call(f, &[a.clone()])).collect();
+    let mut values: Vec<Expr> = functions.iter().map(|&f| call(f, std::slice::from_ref(&a))).collect();
     values.extend([
         call(Math::Pow, &[a.clone(), b.clone()]),
         call(Math::Fma, &[a.clone(), b.clone(), c.clone()]),
-        add(call(Math::IsFinite, &[a.clone()]), real(1e-30)),
+        add(call(Math::IsFinite, std::slice::from_ref(&a)), real(1e-30)),
         op(Op::Min, a.clone(), b.clone()),
         op(Op::Max, a.clone(), real(f64::NEG_INFINITY)),
         sub(a.clone(), sub(b.clone(), c.clone())),
