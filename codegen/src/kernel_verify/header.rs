@@ -58,7 +58,8 @@ fn launch(report: &mut Report<'_>) {
     if let Some(resident) = kernel.resident_blocks
         && (resident == 0 || u64::from(resident).saturating_mul(lanes) > 2048)
     {
-        report.error("resident blocks", format!("{resident} blocks of {lanes} lanes; a multiprocessor holds 2048 lanes"));
+        report
+            .error("resident blocks", format!("{resident} blocks of {lanes} lanes; a multiprocessor holds 2048 lanes"));
     }
 }
 

@@ -295,7 +295,8 @@ fn extremum(dialect: &dyn Dialect, op: Op, a: &Expr, b: &Expr) -> Piece {
         return Piece::atom(format!("{}({a}, {b})", dialect.real_extremum(op, ty)));
     }
     // Overloads are chosen by both arguments, which must therefore have one type.
-    let side = |expr: &Expr| if dialect.widens() && is_narrow(expr) { wide(dialect, expr) } else { piece(dialect, expr) };
+    let side =
+        |expr: &Expr| if dialect.widens() && is_narrow(expr) { wide(dialect, expr) } else { piece(dialect, expr) };
     Piece::atom(format!("{}({}, {})", dialect.integer_extremum(op), side(a).text, side(b).text))
 }
 

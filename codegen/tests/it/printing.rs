@@ -16,16 +16,14 @@ fn verified(kernel: Kernel) -> Kernel {
 }
 
 fn host_kernels() -> Vec<Kernel> {
-    let kernels = vec![
-        samples::host_line_sweep(),
-        samples::every_expression(Type::F32),
-        samples::every_expression(Type::F64),
-    ];
+    let kernels =
+        vec![samples::host_line_sweep(), samples::every_expression(Type::F32), samples::every_expression(Type::F64)];
     kernels.into_iter().map(verified).collect()
 }
 
 fn device_kernels() -> Vec<Kernel> {
-    let kernels = vec![samples::tiled_sweep(), samples::wide_copy(1 << 22), samples::two_phases(), samples::large_tile()];
+    let kernels =
+        vec![samples::tiled_sweep(), samples::wide_copy(1 << 22), samples::two_phases(), samples::large_tile()];
     kernels.into_iter().map(verified).collect()
 }
 
