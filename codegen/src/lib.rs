@@ -5,15 +5,15 @@
 //! reference evaluation [`math_eval`]); [`couplings`] and [`facts`] read it; [`loops`] (sweeps and fences), then
 //! [`kernel`] (lanes and memory) and [`module`] (kernels with their launches).
 
-pub mod real;
-pub mod lower;
-pub mod math;
-pub mod math_verify;
-pub mod math_text;
-pub mod resolve;
-pub mod math_eval;
 pub mod couplings;
 pub mod facts;
-pub mod loops;
 pub mod kernel;
+pub mod loops;
+pub mod lower;
+pub mod math;
+pub mod math_eval;
+pub mod math_text;
+pub mod math_verify;
 pub mod module;
+pub mod real;
+pub mod resolve;
