@@ -1,0 +1,8 @@
+//! Tests of the library and the command as users see them.
+
+mod cache_entries;
+mod cache_sharing;
+mod fake;
+mod npy;
+mod outputs;
+mod solve_driver;
