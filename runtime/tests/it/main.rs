@@ -1,4 +1,9 @@
 //! Integration tests of the runtime, one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backend_all;
+mod backend_cuda;
+mod backend_host;
+mod backend_kernels;
 mod cache_entries;
 mod cache_sharing;
