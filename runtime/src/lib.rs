@@ -1,6 +1,12 @@
 //! kernelwright: the facade library.
 
+pub mod registry;
+pub mod load;
+pub mod inputs;
 pub mod backend;
 pub mod bandwidth;
 pub mod cache;
+pub mod solve;
+pub mod outputs;
 pub mod doctor;
+pub mod cli;

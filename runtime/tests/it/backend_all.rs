@@ -9,9 +9,10 @@ use kernelwright::cache::Cache;
 use kernelwright_codegen::kernel::Element;
 use std::sync::Arc;
 
-/// Runs a check on every back end, with arithmetic that rounds as written and no cache.
+/// Runs a check on every back end, with arithmetic that rounds as written. Units are kept in the build directory:
+/// each kernel is compiled once, however often the suite uses it.
 fn on_all(check: impl Fn(&mut dyn Backend)) {
-    let cache = || Some(Arc::new(Cache::none()));
+    let cache = || Some(Arc::new(Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels"))));
     let arithmetic = Arithmetic::Strict;
     for target in [Target::Host, Target::Cuda] {
         check(&mut InterpBackend::new(InterpOptions { target, ..Default::default() }));
@@ -90,7 +91,7 @@ fn sums_are_right_and_the_same_every_time() {
 fn host_sums_do_not_depend_on_the_number_of_threads() {
     let n = 100_000;
     let run = |threads| {
-        let cache = Some(Arc::new(Cache::none()));
+        let cache = Some(Arc::new(Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels"))));
         let options = HostOptions { threads: Some(threads), cache, ..Default::default() };
         let mut backend = HostBackend::new(options).unwrap();
         let kernels = backend.compile(&[dot(Target::Host, Element::F64, n)]).unwrap();

@@ -1,4 +1,4 @@
-//! Integration tests of the runtime, one binary.
+//! Tests of the library and the command as users see them, one binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod backend_all;
@@ -7,3 +7,7 @@ mod backend_host;
 mod backend_kernels;
 mod cache_entries;
 mod cache_sharing;
+mod fake;
+mod npy;
+mod outputs;
+mod solve_driver;

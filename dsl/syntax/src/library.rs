@@ -1,0 +1,59 @@
+//! Solvers every program may name, written in the language itself.
+//!
+//! A solver of the same name in a program takes precedence. In a [`Solver`] from here all spans are empty, because its
+//! text is not in the user's file.
+
+use crate::ast::Item;
+use crate::check::library_solver;
+use crate::parse::parse_text;
+use crate::program::{Solver, Statement, StatementKind};
+use crate::source::Span;
+
+/// Names and texts, simplest first.
+const TEXTS: [(&str, &str); 9] = [
+    ("richardson", include_str!("library/richardson.kw")),
+    ("steepest_descent", include_str!("library/steepest_descent.kw")),
+    ("cg", include_str!("library/cg.kw")),
+    ("pcg", include_str!("library/pcg.kw")),
+    ("pcg_flexible", include_str!("library/pcg_flexible.kw")),
+    ("conjugate_residual", include_str!("library/conjugate_residual.kw")),
+    ("minres", include_str!("library/minres.kw")),
+    ("chebyshev", include_str!("library/chebyshev.kw")),
+    ("bicgstab", include_str!("library/bicgstab.kw")),
+];
+
+/// Names of all solvers of the library.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TEXTS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a solver.
+pub fn text(name: &str) -> Option<&'static str> {
+    TEXTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// A solver of the library, checked.
+pub fn solver(name: &str) -> Option<Solver> {
+    let ast = parse_text(&format!("{name}.kw"), text(name)?).ok()?;
+    let item: &Item = ast.items.first()?;
+    let mut solver = library_solver(item).ok()?;
+    forget_places(&mut solver);
+    Some(solver)
+}
+
+fn forget_places(solver: &mut Solver) {
+    solver.span = Span::default();
+    solver.operators.iter_mut().for_each(|operator| operator.span = Span::default());
+    solver.params.iter_mut().for_each(|param| param.span = Span::default());
+    solver.variables.iter_mut().for_each(|variable| variable.span = Span::default());
+    solver.body.iter_mut().for_each(forget_place);
+}
+
+fn forget_place(statement: &mut Statement) {
+    statement.span = Span::default();
+    match &mut statement.kind {
+        StatementKind::If(_, then, other) => then.iter_mut().chain(other).for_each(forget_place),
+        StatementKind::Every(_, body) | StatementKind::Repeat(_, body) => body.iter_mut().for_each(forget_place),
+        _ => {}
+    }
+}
