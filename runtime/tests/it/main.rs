@@ -1,5 +1,8 @@
 //! Tests of the library and the command as users see them.
 
+mod cli;
+mod cli_usage;
+mod cli_verify;
 mod fake;
 mod npy;
 mod outputs;
