@@ -178,8 +178,7 @@ impl Dialect for Text<'_> {
 
     fn special(&self, value: f64, ty: Type) -> Piece {
         let rounded = if ty == Type::F32 { f64::from(value as f32) } else { value };
-        let suffix = if ty == Type::F32 { "f" } else { "" };
-        Piece::new(format!("{rounded}{suffix}").to_lowercase(), expr::Strength::Unary)
+        Piece::atom(format!("{}({rounded})", type_name(ty)).to_lowercase())
     }
 
     fn position(&self, which: Position, axis: u8) -> Piece {

@@ -4,6 +4,7 @@ pub mod registry;
 pub mod load;
 pub mod inputs;
 pub mod backend;
+pub mod bandwidth;
 pub mod cache;
 pub mod pipeline;
 pub mod solve;

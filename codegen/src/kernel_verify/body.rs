@@ -270,8 +270,8 @@ impl<'k> Checker<'_, 'k> {
         self.several_lanes("a shuffle");
         self.not_in_simd("a shuffle");
         self.require(self.control < Level::Lane, || "a shuffle stands where control flow depends on the lane".to_owned());
-        let sized = width.is_power_of_two() && (2..=32).contains(&width);
-        if self.require(sized, || format!("a group has 2, 4, 8, 16 or 32 lanes, not {width}")).is_some() {
+        let sized = width.is_power_of_two() && width <= 32;
+        if self.require(sized, || format!("a group has 1, 2, 4, 8, 16 or 32 lanes, not {width}")).is_some() {
             let lanes = self.kernel().lane_count();
             let whole = lanes % u64::from(width) == 0 && (lanes < 32 || lanes % 32 == 0);
             self.require(whole, || format!("{lanes} lanes are no whole number of groups and warps"));

@@ -56,10 +56,11 @@ struct Cuda<'a> {
 impl Cuda<'_> {
     fn function(&self, out: &mut Writer) {
         let kernel = self.kernel;
-        header(out, kernel);
+        out.function(&kernel.name);
         if kernel.waits_for_grid() {
             self.grid_barrier(out);
         }
+        header(out, kernel);
         let lanes = kernel.lane_count();
         let bounds = kernel.resident_blocks.map_or(lanes.to_string(), |resident| format!("{lanes}, {resident}"));
         out.code(&format!("extern \"C\" __global__ void __launch_bounds__({bounds})"));
@@ -260,11 +261,9 @@ impl Target for Cuda<'_> {
     }
 
     fn atomic_add(&self, element: &str, value: &str) -> String {
-        let narrow = if self.kernel.index == IndexWidth::I64 { "(int)" } else { "" };
-        if narrow.is_empty() {
-            format!("atomicAdd(&{element}, {value})")
-        } else {
-            format!("atomicAdd(&{element}, {narrow}({value}))")
+        match self.kernel.index {
+            IndexWidth::I32 => format!("atomicAdd(&{element}, {value})"),
+            IndexWidth::I64 => format!("atomicAdd(&{element}, (int)({value}))"),
         }
     }
 

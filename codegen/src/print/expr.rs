@@ -236,10 +236,23 @@ fn binary(dialect: &dyn Dialect, op: Op, a: &Expr, b: &Expr) -> Piece {
         Op::And | Op::Or => return logic(dialect, op, a, b),
         Op::Min | Op::Max => return extremum(dialect, op, a, b),
     };
+    if let (Op::Add | Op::Sub, Some(positive)) = (op, opposite(b)) {
+        // x + -1 is x - 1, exactly, in integers and reals.
+        return binary(dialect, if op == Op::Add { Op::Sub } else { Op::Add }, a, &positive);
+    }
     let (left, b) = operands(dialect, a, b);
     let left = left.at_least(strength);
     let right = if strength == Strength::Sum { b.unsigned(right) } else { b.at_least(right) };
     Piece::new(format!("{left} {symbol} {right}"), strength)
+}
+
+/// A negative literal without its sign.
+fn opposite(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Int(value) if *value < 0 && *value > i64::from(i32::MIN) => Some(Expr::Int(-value)),
+        Expr::Real(value, ty) if *value < 0.0 && value.is_finite() => Some(Expr::Real(-value, *ty)),
+        _ => None,
+    }
 }
 
 /// Both operands, the left one widened if C would compute in `int`.
@@ -295,12 +308,14 @@ fn compare(dialect: &dyn Dialect, cmp: Cmp, a: &Expr, b: &Expr) -> Piece {
         Cmp::Eq => ("==", Strength::Equality),
         Cmp::Ne => ("!=", Strength::Equality),
     };
-    // A negated truth value beside a comparison reads as if the comparison were negated.
-    let side = |expr: &Expr| match expr {
-        Expr::Not(_) => format!("({})", full(dialect, expr)),
+    // A negated truth value beside a comparison reads as if the comparison were negated. A position needs no
+    // conversion beside a number that is not negative.
+    let side = |expr: &Expr, other: &Expr| match (expr, other) {
+        (Expr::Not(_), _) => format!("({})", full(dialect, expr)),
+        (Expr::Lane(_) | Expr::Block(_), Expr::Int(0..)) => converted(dialect, expr),
         _ => piece(dialect, expr).at_least(Strength::Sum),
     };
-    Piece::new(format!("{} {symbol} {}", side(a), side(b)), strength)
+    Piece::new(format!("{} {symbol} {}", side(a, b), side(b, a)), strength)
 }
 
 fn select(dialect: &dyn Dialect, cond: &Expr, a: &Expr, b: &Expr) -> Piece {

@@ -27,6 +27,7 @@ mod body;
 mod c;
 mod cuda;
 pub(crate) mod expr;
+mod lanes;
 mod numbers;
 pub mod reserved;
 mod writer;
@@ -58,7 +59,6 @@ pub fn c_with_lines(kernels: &[Kernel]) -> Printed {
 
 /// The comment above a function.
 fn header(out: &mut writer::Writer, kernel: &Kernel) {
-    out.function(&kernel.name);
     for line in &kernel.doc {
         out.comment(line);
     }

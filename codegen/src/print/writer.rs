@@ -150,8 +150,12 @@ fn best_break(line: &str, room: usize) -> Option<usize> {
         match c {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            ' ' if at >= room / 3 && is_break(line, at) && best.is_none_or(|(lowest, _)| depth <= lowest) => {
-                best = Some((depth, at));
+            ' ' if at >= room / 3 => {
+                if let Some(rank) = break_rank(line, at).map(|rank| 2 * depth + rank)
+                    && best.is_none_or(|(lowest, _)| rank <= lowest)
+                {
+                    best = Some((rank, at));
+                }
             }
             _ => {}
         }
@@ -159,9 +163,14 @@ fn best_break(line: &str, room: usize) -> Option<usize> {
     best.map(|(_, at)| at)
 }
 
-fn is_break(line: &str, at: usize) -> bool {
-    const OPERATORS: [&str; 8] = [" + ", " - ", " * ", " / ", " && ", " || ", " ? ", " : "];
-    line[..at].ends_with(',') || OPERATORS.iter().any(|operator| line[at..].starts_with(operator))
+/// Whether a line may break at a space, products only where nothing else offers itself.
+fn break_rank(line: &str, at: usize) -> Option<usize> {
+    const OPERATORS: [&str; 6] = [" + ", " - ", " && ", " || ", " ? ", " : "];
+    let rest = &line[at..];
+    if line[..at].ends_with(',') || OPERATORS.iter().any(|operator| rest.starts_with(operator)) {
+        return Some(0);
+    }
+    (rest.starts_with(" * ") || rest.starts_with(" / ")).then_some(1)
 }
 
 #[cfg(test)]

@@ -82,17 +82,12 @@ impl HostBackend {
         &self.compiler
     }
 
-    /// Compiles C whose kernels have these signatures. Each kernel's entry is
-    /// `void <name>_blocks(void *const *arguments, long long from, long long to)`, see [`ffi`].
-    pub(crate) fn compile_source(
-        &mut self,
-        source: &str,
-        signatures: Vec<Signature>,
-    ) -> Result<Vec<KernelHandle>, BackendError> {
+    /// Compiles C whose kernels have these signatures.
+    fn compile_source(&mut self, source: &str, signatures: Vec<Signature>) -> Result<Vec<KernelHandle>, BackendError> {
         let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
         let library = self.library(source, &signatures)?;
-        let entries: Vec<String> = signatures.iter().map(|signature| format!("{}_blocks", signature.name)).collect();
-        let unit = Arc::new(load(&library, &entries)?);
+        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
+        let unit = Arc::new(load(&library, &names)?);
         self.counters.modules += 1;
         let numbered = signatures.into_iter().zip(blocks).enumerate();
         let kernels =
@@ -191,7 +186,7 @@ impl Backend for HostBackend {
             .collect();
         kernel.signature.check(&offered)?;
         let memories: Vec<&Memory> = buffers.iter().map(|buffer| &buffer.memory).collect();
-        let call = kernel.unit.call(kernel.entry, &memories);
+        let call = kernel.unit.call(kernel.entry, kernel.signature.grid, &memories);
         self.pool.cover(kernel.blocks, &|from, to| call.blocks(from, to));
         self.counters.launches += 1;
         Ok(())
@@ -212,7 +207,7 @@ impl Backend for HostBackend {
 
 /// Loads a unit from its bytes: written to a private file, so that what runs is what was checked, and taken away
 /// at once, since a loaded library needs no name.
-fn load(library: &[u8], entries: &[String]) -> Result<Unit, BackendError> {
+fn load(library: &[u8], kernels: &[&str]) -> Result<Unit, BackendError> {
     let place = std::env::temp_dir();
     let fail = |why: String| {
         let place = place.display();
@@ -226,5 +221,5 @@ fn load(library: &[u8], entries: &[String]) -> Result<Unit, BackendError> {
         .tempfile()
         .map_err(|error| fail(error.to_string()))?;
     file.write_all(library).and_then(|()| file.flush()).map_err(|error| fail(error.to_string()))?;
-    Unit::load(file.path(), entries).map_err(fail)
+    Unit::load(file.path(), kernels).map_err(fail)
 }

@@ -1,6 +1,7 @@
 //! Tests of the language, through its public interface.
 #![allow(clippy::unwrap_used)]
 
+mod bad;
 mod files;
 mod library;
 mod programs;

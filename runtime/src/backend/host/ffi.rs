@@ -11,8 +11,8 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::ptr::NonNull;
 
-/// What a host unit exports per kernel: runs blocks `from..to`, numbered x fastest, on the buffers of `arguments`.
-type Run = unsafe extern "C" fn(arguments: *const *mut c_void, from: i64, to: i64);
+/// What the C printer makes of a kernel: runs one block on the buffers.
+type Run = unsafe extern "C" fn(block_x: i64, block_y: i64, block_z: i64, buffers: *const *mut c_void);
 
 /// A loaded unit with the entries of its kernels.
 #[derive(Debug)]
@@ -23,29 +23,30 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Loads a library and looks its entries up, in order.
-    pub fn load(path: &Path, entries: &[String]) -> Result<Unit, String> {
+    /// Loads a library and looks its kernels up, in order.
+    pub fn load(path: &Path, kernels: &[&str]) -> Result<Unit, String> {
         // SAFETY: the library was compiled from generated C, which has no constructors or destructors.
         let library = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
-        let find = |name: &String| {
-            // SAFETY: the printer gives entries exactly the type `Run`.
+        let find = |name: &&str| {
+            // SAFETY: the printer gives kernels exactly the type `Run`.
             let symbol = unsafe { library.get::<Run>(name.as_bytes()) };
             symbol.map(|run| *run).map_err(|error| error.to_string())
         };
-        let entries = entries.iter().map(find).collect::<Result<Vec<Run>, String>>()?;
+        let entries = kernels.iter().map(find).collect::<Result<Vec<Run>, String>>()?;
         Ok(Unit { entries, _library: library })
     }
 
-    /// A call of an entry with buffers, ready to be made for ranges of blocks by several threads.
-    pub fn call(&self, entry: usize, arguments: &[&Memory]) -> Call<'_> {
-        let pointers = arguments.iter().map(|memory| memory.start.as_ptr().cast::<c_void>()).collect();
-        Call { run: self.entries[entry], pointers, _unit: self }
+    /// A call of a kernel on a grid with buffers, ready to be made for ranges of blocks by several threads.
+    pub fn call(&self, kernel: usize, grid: [u64; 3], buffers: &[&Memory]) -> Call<'_> {
+        let pointers = buffers.iter().map(|memory| memory.start.as_ptr().cast::<c_void>()).collect();
+        Call { run: self.entries[kernel], grid, pointers, _unit: self }
     }
 }
 
-/// An entry with its arguments.
+/// A kernel with its grid and buffers.
 pub struct Call<'unit> {
     run: Run,
+    grid: [u64; 3],
     pointers: Vec<*mut c_void>,
     _unit: &'unit Unit,
 }
@@ -55,11 +56,15 @@ pub struct Call<'unit> {
 unsafe impl Sync for Call<'_> {}
 
 impl Call<'_> {
-    /// Runs blocks `from..to`.
+    /// Runs blocks `from..to`, numbered x fastest.
     pub fn blocks(&self, from: u64, to: u64) {
-        // SAFETY: number, types and extents of the arguments were checked against the signature, and the buffers
-        // live in the back end that makes this call and outlive it. The ranges lie within the grid, below 2^63.
-        unsafe { (self.run)(self.pointers.as_ptr(), from as i64, to as i64) }
+        let [width, height, _] = self.grid;
+        for block in from..to {
+            let (x, y, z) = (block % width, block / width % height, block / width / height);
+            // SAFETY: number, types and extents of the buffers were checked against the signature; they live in the
+            // back end that makes this call and outlive it. The block lies in the grid, whose size is below 2^63.
+            unsafe { (self.run)(x as i64, y as i64, z as i64, self.pointers.as_ptr()) }
+        }
     }
 }
 

@@ -1,0 +1,3 @@
+//! Plan: schedules for a graph.
+
+pub mod schedule;
