@@ -1,0 +1,1 @@
+//! Solution of the systems along lines.

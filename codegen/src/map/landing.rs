@@ -1,0 +1,1 @@
+//! Which couplings of a row stay at the point, or on its line, and with what factor.
