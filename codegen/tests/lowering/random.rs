@@ -90,7 +90,12 @@ fn facts_of_nearly_symmetric_programs_are_so() {
         let w = *r.pick(&["1", "2 + i", "2 + j", "(2 + i) * (1 + j)", "a"]);
         let factor = *r.pick(&["", "a * ", "(1 + i) * ", "(1 + j) * "]);
         let mass = *r.pick(&["0 * u", "b * u", "u", "(i - 2) * u"]);
-        let far = *r.pick(&["", " - c * u[j+2] - c[j-2] * u[j-2]", " - c * (u[j+1] - u) - c[j-1] * (u[j-1] - u)", " - c * u[i+1, j-1] - c[i-1, j+1] * u[i-1, j+1]"]);
+        let far = *r.pick(&[
+            "",
+            " - c * u[j+2] - c[j-2] * u[j-2]",
+            " - c * (u[j+1] - u) - c[j-1] * (u[j-1] - u)",
+            " - c * u[i+1, j-1] - c[i-1, j+1] * u[i-1, j+1]",
+        ]);
         let c = *r.pick(&["1", "1 + j", "1 + i"]);
         let centring = *r.pick(&["cells", "nodes"]);
         let text = format!(
