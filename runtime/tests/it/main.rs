@@ -7,6 +7,7 @@ mod backend_host;
 mod backend_kernels;
 mod cache_entries;
 mod cache_sharing;
+mod doctor;
 mod fake;
 mod npy;
 mod outputs;
