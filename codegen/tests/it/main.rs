@@ -3,3 +3,4 @@
 mod c_program;
 mod kernel_samples;
 mod printing;
+mod programs;
