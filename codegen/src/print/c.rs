@@ -107,6 +107,7 @@ impl C<'_> {
         ));
         self.arguments(out);
         self.arrays(out);
+        out.paragraph();
         if kernel.lane_count() == 1 {
             body::stmts(self, out, &kernel.body);
         } else {

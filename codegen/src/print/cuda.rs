@@ -77,6 +77,7 @@ impl Cuda<'_> {
             }
         }
         self.arrays(out);
+        out.paragraph();
         body::stmts(self, out, &kernel.body);
         out.close("}");
     }

@@ -39,12 +39,14 @@ pub(crate) struct Writer {
     printed: Printed,
     depth: usize,
     line: usize,
+    /// Whether a paragraph could end here: the last line was code that opened nothing.
+    after_code: bool,
 }
 
 impl Writer {
     pub fn new() -> Writer {
         let printed = Printed { text: String::new(), functions: Vec::new(), statements: Vec::new() };
-        Writer { printed, depth: 0, line: 1 }
+        Writer { printed, depth: 0, line: 1, after_code: false }
     }
 
     pub fn finish(self) -> Printed {
@@ -61,6 +63,7 @@ impl Writer {
         self.printed.text.push_str(line);
         self.printed.text.push('\n');
         self.line += 1;
+        self.after_code = false;
     }
 
     pub fn blank(&mut self) {
@@ -76,12 +79,14 @@ impl Writer {
             self.verbatim(&format!("{indent}{more}{part}"));
             first = false;
         }
+        self.after_code = !line.starts_with('#');
     }
 
     /// A line that opens a block.
     pub fn open(&mut self, line: &str) {
         self.code(line);
         self.depth += 1;
+        self.after_code = false;
     }
 
     /// A line that closes a block.
@@ -94,6 +99,7 @@ impl Writer {
     pub fn turn(&mut self, line: &str) {
         self.close(line);
         self.depth += 1;
+        self.after_code = false;
     }
 
     /// Comment lines, not wrapped: they quote.
@@ -104,8 +110,16 @@ impl Writer {
         }
     }
 
-    /// A comment that quotes the statement which the next lines compute.
+    /// Ends a paragraph, if there is one.
+    pub fn paragraph(&mut self) {
+        if self.after_code {
+            self.blank();
+        }
+    }
+
+    /// A comment that quotes the statement which the next lines compute, at the head of a paragraph.
     pub fn statement(&mut self, text: &str) {
+        self.paragraph();
         self.printed.statements.push(Mark { line: self.line, text: text.to_owned() });
         self.comment(text);
     }

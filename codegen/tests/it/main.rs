@@ -15,3 +15,4 @@ mod interp_order;
 mod interp_faults;
 mod interp_launch;
 mod interp_random;
+mod programs;

@@ -74,6 +74,34 @@ fn c_refuses_barriers_of_the_grid() {
     assert!(source.contains("#error \"two_phases waits for the whole grid"), "{source}");
 }
 
+#[test]
+fn lines_lead_back_to_kernels_and_statements() {
+    let kernels = [verified(samples::wide_copy(4)), verified(samples::tiled_sweep())];
+    let printed = print::cuda_with_lines(&kernels);
+    let line_of = |text: &str| printed.text.lines().position(|line| line.contains(text)).expect("it is there") + 1;
+    assert_eq!(printed.locate(line_of("const float4 x_4_a0")), Some(("wide_copy", None)));
+    assert_eq!(printed.locate(line_of("update_r_sigma(")), Some(("update_r_sigma", None)));
+    assert_eq!(printed.locate(line_of("const float centre")), Some(("update_r_sigma", Some("r = r - alpha*A*p;"))));
+    assert_eq!(printed.locate(line_of("total += partial")), Some(("update_r_sigma", Some("sigma = dot(r, r);"))));
+}
+
+#[test]
+fn large_private_arrays_leave_the_stack() {
+    let mut kernel = samples::host_line_sweep();
+    let stays = print::c(std::slice::from_ref(&kernel));
+    assert!(stays.contains("\n    float upper[256];\n"), "{stays}");
+    kernel.buffers[4].extent = 1 << 20;
+    let leaves = print::c(&[verified(kernel)]);
+    assert!(leaves.contains("\n    static _Thread_local float upper[1048576];\n"), "{leaves}");
+    compile("large_private.o", &leaves, &["-c"]);
+}
+
+#[test]
+fn large_shared_arrays_are_given_at_launch() {
+    assert_eq!(print::dynamic_shared_bytes(&samples::large_tile()), 49_168 + 512);
+    assert_eq!(print::dynamic_shared_bytes(&samples::tiled_sweep()), 0);
+}
+
 /// Numbers between -1 and 1 without a pattern.
 fn numbers(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
