@@ -8,30 +8,22 @@ pub enum InterpError {
     /// Arguments or host accesses that do not fit: number, element type, length, aliasing, freed buffers.
     #[error("{0}")]
     Argument(String),
-    /// The kernel needs more steps than allowed; interpretation is for small problems.
+    /// The kernel needs more than allowed; interpretation is for small problems.
     #[error(
-        "kernel `{kernel}` needs {} {steps} lane steps and the interpreter is limited to {limit}",
+        "kernel `{kernel}` needs {} {amount} {what} and the interpreter is limited to {limit}",
         if *.started { "more than" } else { "at least" }
     )]
     TooLarge {
         /// Name of the kernel.
         kernel: String,
-        /// Steps found necessary before the start, or taken.
-        steps: u64,
+        /// Of what: lane steps, or words for the registers and the shared and private memory of blocks.
+        what: &'static str,
+        /// How much was found necessary before the start, or taken.
+        amount: u64,
         /// The limit of the options.
         limit: u64,
         /// Whether it had been started; if not, memory is as it was.
         started: bool,
-    },
-    /// The kernel needs more registers, shared and private memory than allowed.
-    #[error("kernel `{kernel}` needs {words} words for its blocks and the interpreter is limited to {limit}")]
-    TooMuchMemory {
-        /// Name of the kernel.
-        kernel: String,
-        /// Words of all blocks that exist at a time.
-        words: u64,
-        /// The limit.
-        limit: u64,
     },
     /// The kernel is not well formed: a bug of what made it, and of the verifier that let it pass.
     #[error("kernel `{kernel}` is not well formed at {place}: {what}")]

@@ -217,19 +217,15 @@ impl Compiler<'_> {
     pub fn constant(&mut self, e: &Expr) {
         match e {
             Expr::Real(value, ty) => self.real_constant(*value, *ty),
-            Expr::Int(value) => {
-                if !self.ints.contains_key(value) {
-                    let register = self.register(File::Int);
-                    self.ints.insert(*value, register);
-                    self.code.int_constants.push((register, *value));
-                }
+            Expr::Int(value) if !self.ints.contains_key(value) => {
+                let register = self.register(File::Int);
+                self.ints.insert(*value, register);
+                self.code.int_constants.push((register, *value));
             }
-            Expr::Bool(value) => {
-                if !self.bools.contains_key(value) {
-                    let register = self.register(File::Bool);
-                    self.bools.insert(*value, register);
-                    self.code.bool_constants.push((register, *value));
-                }
+            Expr::Bool(value) if !self.bools.contains_key(value) => {
+                let register = self.register(File::Bool);
+                self.bools.insert(*value, register);
+                self.code.bool_constants.push((register, *value));
             }
             Expr::Lane(axis) | Expr::Block(axis) => self.position(matches!(e, Expr::Lane(_)), usize::from(*axis)),
             _ => {}

@@ -16,6 +16,10 @@ use crate::kernel::{Access, Kernel, Space};
 /// Words that blocks may take for registers, shared and private memory.
 const MAX_WORDS: u64 = 1 << 26;
 
+/// What [`InterpError::TooLarge`] is about.
+const STEPS: &str = "lane steps";
+const WORDS: &str = "words for blocks";
+
 /// Limits and choices of a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -108,10 +112,7 @@ impl Prepared {
         let (stats, report) = (machine.stats, machine.report);
         match end? {
             _ if !report.faults.is_empty() => Err(InterpError::Faults(report)),
-            Pause::Exhausted => {
-                let (steps, limit) = (stats.lane_steps, options.max_steps);
-                Err(InterpError::TooLarge { kernel: kernel.name.clone(), steps, limit, started: true })
-            }
+            Pause::Exhausted => Err(self.too_large(STEPS, stats.lane_steps, options.max_steps, true)),
             _ => Ok(stats),
         }
     }
@@ -120,19 +121,22 @@ impl Prepared {
     fn check_size(&self, options: &Options) -> Result<u32, InterpError> {
         let kernel = &self.kernel;
         let steps = least_steps(kernel);
-        let limit = options.max_steps;
-        let too_large = || InterpError::TooLarge { kernel: kernel.name.clone(), steps, limit, started: false };
-        if steps > limit {
-            return Err(too_large());
+        let too_many_steps = || self.too_large(STEPS, steps, options.max_steps, false);
+        if steps > options.max_steps {
+            return Err(too_many_steps());
         }
         let blocks = kernel.grid.iter().fold(1, |product: u64, &n| product.saturating_mul(n));
         // Blocks that wait for each other exist at the same time.
         let copies = if self.code.grid_barrier { blocks } else { 1 };
         let words = self.code.block_words(kernel).saturating_mul(copies);
         if words > MAX_WORDS {
-            return Err(InterpError::TooMuchMemory { kernel: kernel.name.clone(), words, limit: MAX_WORDS });
+            return Err(self.too_large(WORDS, words, MAX_WORDS, false));
         }
-        u32::try_from(blocks).map_err(|_| too_large())
+        u32::try_from(blocks).map_err(|_| too_many_steps())
+    }
+
+    fn too_large(&self, what: &'static str, amount: u64, limit: u64, started: bool) -> InterpError {
+        InterpError::TooLarge { kernel: self.kernel.name.clone(), what, amount, limit, started }
     }
 
     fn check_arguments<F: Field>(&self, args: &[BufferHandle], memory: &Memory<F>) -> Result<(), InterpError> {
