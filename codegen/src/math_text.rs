@@ -167,23 +167,7 @@ fn write_dump(out: &mut String, op: &Operator) -> std::fmt::Result {
     if !op.params.is_empty() {
         writeln!(out, "  params {}", op.params.join(", "))?;
     }
-    for d in &op.data {
-        let on = |&a: &usize| grid.axes[a].letter.clone() + if d.half == Some(a) { "+1/2" } else { "" };
-        let axes: Vec<String> = d.axes.iter().map(on).collect();
-        let kind = if d.profile { "profile" } else { "field" };
-        writeln!(out, "  data {}[{}], {kind}, outside {:?}", d.name, axes.join(", "), d.outside)?;
-    }
-    for l in &op.lets {
-        writeln!(out, "  let {} = {}", l.name, names.table_expr(&l.value))?;
-    }
-    for t in &op.tables {
-        let axis = |&a: &usize| {
-            let margin = |m: u32, sign: &str| if m > 0 { format!("{sign}{m}") } else { String::new() };
-            format!("{}{}{}", grid.axes[a].letter, margin(t.below[a], "-"), margin(t.above[a], "+"))
-        };
-        let axes: Vec<String> = t.axes.iter().map(axis).collect();
-        writeln!(out, "  table {}[{}] = {}", t.name, axes.join(", "), names.table_expr(&t.value))?;
-    }
+    write_stored(out, op, &names)?;
     for f in &op.fluxes {
         writeln!(out, "  flux {}[{}+1/2] = {}", f.name, grid.axes[f.axis].letter, expr(op, &f.value))?;
     }
@@ -201,6 +185,29 @@ fn write_dump(out: &mut String, op: &Operator) -> std::fmt::Result {
     }
     for f in &op.facts {
         writeln!(out, "  fact {:?}: {:?}, {}", f.fact, f.standing, f.why)?;
+    }
+    Ok(())
+}
+
+/// Data, lets and tables.
+fn write_stored(out: &mut String, op: &Operator, names: &Names) -> std::fmt::Result {
+    let Space::Axes(grid) = &op.space;
+    for d in &op.data {
+        let on = |&a: &usize| grid.axes[a].letter.clone() + if d.half == Some(a) { "+1/2" } else { "" };
+        let axes: Vec<String> = d.axes.iter().map(on).collect();
+        let kind = if d.profile { "profile" } else { "field" };
+        writeln!(out, "  data {}[{}], {kind}, outside {:?}", d.name, axes.join(", "), d.outside)?;
+    }
+    for l in &op.lets {
+        writeln!(out, "  let {} = {}", l.name, names.table_expr(&l.value))?;
+    }
+    for t in &op.tables {
+        let axis = |&a: &usize| {
+            let margin = |m: u32, sign: &str| if m > 0 { format!("{sign}{m}") } else { String::new() };
+            format!("{}{}{}", grid.axes[a].letter, margin(t.below[a], "-"), margin(t.above[a], "+"))
+        };
+        let axes: Vec<String> = t.axes.iter().map(axis).collect();
+        writeln!(out, "  table {}[{}] = {}", t.name, axes.join(", "), names.table_expr(&t.value))?;
     }
     Ok(())
 }

@@ -159,22 +159,7 @@ impl Check<'_> {
     /// Degree in the unknowns (2 stands for anything not linear).
     fn degree(&mut self, owner: &str, e: &Expr, fluxes: bool) -> u8 {
         match e {
-            Expr::Number(_) => 0,
-            Expr::Param(p) => {
-                self.require(*p < self.op.params.len(), || format!("{owner}: parameter {p}"));
-                0
-            }
-            Expr::Table(id, s) => {
-                self.require(*id < self.op.tables.len(), || format!("{owner}: table {id}"));
-                self.shift(owner, s);
-                0
-            }
-            Expr::Data(id, s) => {
-                let field = self.op.data.get(*id).is_some_and(|d| !d.profile);
-                self.require(field, || format!("{owner}: data {id} is not read by rows"));
-                self.shift(owner, s);
-                0
-            }
+            Expr::Number(_) | Expr::Param(_) | Expr::Table(..) | Expr::Data(..) => self.coefficient_read(owner, e),
             Expr::Unknown(c, s) => {
                 self.require(*c < self.op.unknowns.len(), || format!("{owner}: unknown {c}"));
                 self.shift(owner, s);
@@ -212,6 +197,24 @@ impl Check<'_> {
             }
             Expr::Compare(_, a, b) => 2 * self.degree(owner, a, fluxes).max(self.degree(owner, b, fluxes)),
         }
+    }
+
+    /// A reading of degree zero.
+    fn coefficient_read(&mut self, owner: &str, e: &Expr) -> u8 {
+        match e {
+            Expr::Param(p) => self.require(*p < self.op.params.len(), || format!("{owner}: parameter {p}")),
+            Expr::Table(id, s) => {
+                self.require(*id < self.op.tables.len(), || format!("{owner}: table {id}"));
+                self.shift(owner, s);
+            }
+            Expr::Data(id, s) => {
+                let field = self.op.data.get(*id).is_some_and(|d| !d.profile);
+                self.require(field, || format!("{owner}: data {id} is not read by rows"));
+                self.shift(owner, s);
+            }
+            _ => {}
+        }
+        0
     }
 
     fn margins(&mut self) {

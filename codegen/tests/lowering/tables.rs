@@ -219,7 +219,8 @@ fn what_is_not_linear_or_has_no_size_is_refused() {
 #[test]
 fn the_verifier_notices() {
     let good = lower(&pressure_correction(), &[8, 8, 16]).unwrap();
-    let broken: [(&str, fn(&mut math::Operator)); 6] = [
+    type Breakage = (&'static str, fn(&mut math::Operator));
+    let broken: [Breakage; 6] = [
         ("Z_coefficient_k: read", |op| op.tables[4].below = [0; 3]),
         ("axes of table dr", |op| op.tables[0].axes = vec![2, 2]),
         ("dr: letter 2", |op| {
