@@ -16,6 +16,15 @@
 //! `finish` (what an exit must fix up). The driver runs them; while the status word is not zero all sweeps and fences
 //! of the device are no-ops, so a loop may be run past its end.
 //!
+//! # Exits
+//! A statement that raises the status word ends its fence: later statements of the fence do not run. Inside the main
+//! loop buffers turn over ([`Control::Rotate`]) at the end of a round only. A driver that runs rounds ahead of the
+//! device therefore goes back, when it finds the status raised in round n (the word beside the status), to the
+//! versions as they were when round n began; raised in `start`, to those of the start; not raised, it keeps the
+//! versions after the last round. Then it clears the status and runs `finish`, after which version 0 of the solution
+//! is the solution, and `residual`. To go on it runs `start` again, which begins from that solution; `prepare` alone
+//! sets the iteration to 0, so iterations go on counting.
+//!
 //! # Invariants (checked by `loops_verify`)
 //! - values are in order: each reads earlier ones; granule `Point` has no `Solve`, granule `Line(a)` only solves along a;
 //! - a version loaded at a neighbour, directly or through values, is not stored by the same sweep;
@@ -24,7 +33,7 @@
 //! - each (vector, version) is stored at most once per sweep; f and data are never stored;
 //! - a scalar is read by a sweep only after the fence that assigns it; each sum belongs to one sweep and one fence
 //!   that follows it;
-//! - values read at neighbours contain no `Solve`, unless the solve is along another axis than … (not yet allowed).
+//! - values read at neighbours contain no `Solve` and no `Apply`.
 
 use kernelwright_syntax::program::{CompareOp, Function, Outcome};
 

@@ -1,6 +1,6 @@
 //! What surrounds the loop: preparing the right-hand side, verifying the residual, finishing the solution.
 
-use super::build::{Illegal, Parts};
+use super::build::Parts;
 use super::sequence::pointwise;
 use crate::graph::Graph;
 use crate::loops::{
@@ -160,7 +160,7 @@ pub(super) fn project_solution(graph: &Graph, parts: &mut Parts, solution: Vecto
 }
 
 /// Advances the iteration in the first fence of a round.
-pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) -> Result<(), Illegal> {
+pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
     let advance = assign(
         ScalarId::ITERATION,
         binary(BinaryOp::Add, ScalarExpr::Scalar(ScalarId::ITERATION), ScalarExpr::Number(1.0)),
@@ -178,5 +178,4 @@ pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) -> R
             body.insert(0, fence);
         }
     }
-    Ok(())
 }

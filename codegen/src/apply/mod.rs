@@ -17,7 +17,7 @@ use build::Parts;
 use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
-use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, Version};
+use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt};
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
@@ -84,10 +84,10 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         (Some(placement), Some(l)) => rounds::rounds(&mut sequencer, l, placement, solution, &mut start)?,
         _ => (sequencer.region(&graph.body, None)?, Vec::new()),
     };
-    if schedule.main.is_none() {
-        if let Some(Control::Loop { body, .. }) = body.iter_mut().find(|c| matches!(c, Control::Loop { .. })) {
-            frame::advance_iteration(&mut sequencer.parts, body)?;
-        }
+    if schedule.main.is_none()
+        && let Some(Control::Loop { body, .. }) = body.iter_mut().find(|c| matches!(c, Control::Loop { .. }))
+    {
+        frame::advance_iteration(&mut sequencer.parts, body);
     }
     let residual = sequencer.region(&graph.residual, None)?;
     let mut reset = vec![zero(ScalarId::ITERATION)];
@@ -148,9 +148,4 @@ fn check_solution_home(graph: &Graph, homes: &homes::Homes, schedule: &Schedule)
         }
     }
     Ok(())
-}
-
-/// The current buffer of a vector.
-fn current(vector: crate::loops::VectorId) -> Version {
-    Version { vector, ahead: 0 }
 }

@@ -50,11 +50,9 @@ pub(super) fn rounds(
     }
     writer.settle(&state, &mut body);
     let fixups = writer.fixups;
-    frame::advance_iteration(&mut sequencer.parts, &mut body)?;
-    for (id, v) in sequencer.parts.vectors.iter().enumerate().filter(|(_, v)| v.versions > 1) {
-        debug_assert!(v.versions > 1);
-        body.push(Control::Rotate(VectorId(id)));
-    }
+    frame::advance_iteration(&mut sequencer.parts, &mut body);
+    let turning = sequencer.parts.vectors.iter().enumerate().filter(|(_, v)| v.versions > 1);
+    body.extend(turning.map(|(id, _)| Control::Rotate(VectorId(id))));
     Ok((vec![Control::Loop { times: l.times, body }], fixups))
 }
 
@@ -195,12 +193,7 @@ impl Writer<'_, '_> {
             builder.store(&here, node, of, Version { vector: solution, ahead: 0 })?;
             let mut sweep = builder.finish(None);
             sweep.name = format!("complete_{}", sweep.name);
-            let same = self.fixups.iter().position(|(flag, known)| {
-                let mut known = known.clone();
-                known.predicate = None;
-                let _ = flag;
-                known == sweep
-            });
+            let same = self.fixups.iter().position(|(_, known)| Sweep { predicate: None, ..known.clone() } == sweep);
             let number = match same {
                 Some(number) => number,
                 None => {
@@ -248,7 +241,11 @@ impl Writer<'_, '_> {
         due.sort_by_key(|i| self.model.rank(*i));
         let mut statements = Vec::new();
         for instance in &due {
-            self.statement(*instance, at, &sums, state, &mut statements)?;
+            if graph.kind(instance.0).raises() {
+                // Exits from the run-up owe nothing.
+                self.flags(self.owed.get(&instance.0).copied().filter(|_| !runup), state, &mut statements);
+            }
+            self.statement(*instance, at, &sums, &mut statements)?;
         }
         if !statements.is_empty() {
             let names: Vec<&str> = due.iter().map(|(n, _)| graph.node(*n).name.as_str()).collect();
@@ -273,15 +270,11 @@ impl Writer<'_, '_> {
         instance: Instance,
         at: i64,
         sums: &BTreeMap<NodeId, SumId>,
-        state: &mut [bool],
         out: &mut Vec<ScalarStmt>,
     ) -> Result<(), Illegal> {
         let graph = self.sequencer.graph;
         let (n, e) = instance;
         let act = graph.kind(n).raises();
-        if act {
-            self.flags(n, state, out);
-        }
         for d in (1..=self.analysis.depths.get(&n).copied().unwrap_or(0)).rev() {
             let from = if d == 1 { self.sequencer.slots.get(&n) } else { self.old.get(&(n, d - 1)) };
             if let (Some(to), Some(from)) = (self.old.get(&(n, d)), from) {
@@ -295,10 +288,9 @@ impl Writer<'_, '_> {
     }
 
     /// Says, before an act, what the solution would lack if the act ended the solve.
-    fn flags(&self, act: NodeId, state: &mut [bool], out: &mut Vec<ScalarStmt>) {
-        let owed = self.owed.get(&act);
+    fn flags(&self, owed: Option<usize>, state: &mut [bool], out: &mut Vec<ScalarStmt>) {
         for (i, (flag, _)) in self.fixups.iter().enumerate() {
-            let due = owed == Some(&i);
+            let due = owed == Some(i);
             if state[i] != due {
                 state[i] = due;
                 out.push(assign(*flag, f64::from(u8::from(due))));

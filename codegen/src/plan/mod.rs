@@ -3,8 +3,6 @@
 //! A main loop that is a straight line is placed ([`search`]); a loop with branches or inner loops is divided in
 //! program order. [`plan`] returns `statement` first, then everything on the front, each applied and verified.
 
-#[cfg(test)]
-mod cases;
 pub mod cost;
 pub mod model;
 pub mod schedule;
@@ -86,5 +84,7 @@ fn unused(base: &str, names: &[String]) -> String {
     candidate
 }
 
+#[cfg(test)]
+pub(crate) mod cases;
 #[cfg(test)]
 mod tests;

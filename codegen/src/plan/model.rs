@@ -16,6 +16,9 @@ use super::schedule::Placement;
 use crate::graph::{Graph, MapTree, NodeId, NodeKind, Step};
 use crate::loops::BinaryOp;
 
+/// Time of outputs that are not placed yet: early enough to be read anywhere.
+pub const UNPLACED: i64 = -1_000_000;
+
 /// A value: a node of an iteration.
 pub type Instance = (NodeId, i64);
 
@@ -280,38 +283,55 @@ impl<'g> Model<'g> {
     }
 
     /// Times of scalars and acts: as soon as their operands are there, acts in program order.
-    pub fn scalar_times(&self, p: &Placement) -> Result<BTreeMap<NodeId, i64>, String> {
-        let idle = p.times.values().copied().min().unwrap_or(0);
+    pub fn scalar_times(&self, p: &Placement) -> BTreeMap<NodeId, i64> {
+        let scalars: Vec<NodeId> =
+            self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
         let mut times: BTreeMap<NodeId, i64> = BTreeMap::new();
-        let mut acted = i64::MIN;
-        for n in self.body.iter().filter(|n| !self.graph.kind(**n).is_vector()) {
-            let mut at = if self.graph.kind(*n).raises() { acted } else { i64::MIN };
+        // A variable's next value may come later in the program than its readers: repeat until nothing moves. Going
+        // around a variable takes a round off, so it ends.
+        for _ in 0..=scalars.len() {
+            if !self.raise_times(p, &scalars, &mut times) {
+                break;
+            }
+        }
+        let idle = p.times.values().copied().filter(|t| *t > UNPLACED).min().unwrap_or(0);
+        for n in &scalars {
+            // What depends on no sum, such as a counter, may stand anywhere.
+            times.entry(*n).or_insert(idle);
+        }
+        for _ in 0..=scalars.len() {
+            if !self.raise_times(p, &scalars, &mut times) {
+                break;
+            }
+        }
+        times
+    }
+
+    fn raise_times(&self, p: &Placement, scalars: &[NodeId], times: &mut BTreeMap<NodeId, i64>) -> bool {
+        let mut moved = false;
+        let mut acted: Option<i64> = None;
+        for n in scalars {
+            let act = self.graph.kind(*n).raises();
+            let mut at = if act { acted } else { None };
             match p.times.get(n) {
-                Some(t) => at = *t,
+                Some(t) => at = Some(*t),
                 None => {
                     for arg in self.graph.kind(*n).args() {
                         let (source, e) = self.trace_back(arg, 0);
-                        at = at.max(times.get(&source).map_or(i64::MIN, |t| t + p.sweeps * e));
+                        at = at.max(times.get(&source).map(|t| t + p.sweeps * e));
                     }
                 }
             }
-            if at == i64::MIN {
-                at = idle;
-            }
-            if self.graph.kind(*n).raises() {
+            at = at.max(times.get(n).copied());
+            if act {
                 acted = at;
             }
-            times.insert(*n, at);
-        }
-        for n in self.body.iter().filter(|n| !self.graph.kind(**n).is_vector() && !p.times.contains_key(*n)) {
-            for arg in self.graph.kind(*n).args() {
-                let (source, e) = self.trace_back(arg, 0);
-                if times.get(&source).is_some_and(|t| t + p.sweeps * e > times[n]) {
-                    return Err(format!("{} needs {} too early", self.graph.label(*n), self.graph.label(arg)));
-                }
+            if at != times.get(n).copied() {
+                moved = true;
+                times.extend(at.map(|at| (*n, at)));
             }
         }
-        Ok(times)
+        moved
     }
 
     /// How many assignments ago a scalar had the wanted value, at a sweep.
@@ -345,7 +365,7 @@ impl<'g> Model<'g> {
 
     /// Everything that follows from a placement, or why it is not legal.
     pub fn analyse(&self, p: &Placement) -> Result<Analysis, String> {
-        let scalar_times = self.scalar_times(p)?;
+        let scalar_times = self.scalar_times(p);
         let versions = self.carried().into_iter().chain(p.times.keys().copied());
         let versions = versions.filter(|n| self.graph.kind(*n).is_vector()).map(|n| (n, 1)).collect();
         let mut a = Analysis { scalar_times, versions, depths: BTreeMap::new(), behind: BTreeSet::new(), words: 0, work: 0.0 };

@@ -8,14 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Analysis, Instance, Model};
+use super::model::{Analysis, Instance, Model, UNPLACED};
 use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
 
 /// Words above the best that are still of interest: simpler sweeps may win with more words.
 const SLACK: usize = 2;
-/// Time of outputs that are not placed yet: early enough to be read anywhere.
-const UNPLACED: i64 = -1_000_000;
 /// Most buffers of one vector.
 const MAX_VERSIONS: i64 = 3;
 
@@ -32,7 +30,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sweeps: 4, optional: 6, steps: 400_000 }
+        Limits { sweeps: 3, optional: 5, steps: 30_000 }
     }
 }
 
@@ -152,10 +150,11 @@ impl Search<'_, '_> {
             self.record(p);
             return;
         };
-        let Some(earliest) = self.earliest(p, *output) else { return };
+        let times = self.model.scalar_times(p);
+        let Some(earliest) = self.earliest(p, &times, *output) else { return };
         let last = if placed == 0 { earliest } else { earliest + p.sweeps - 1 };
         for at in earliest..=last {
-            if self.fits(p, *output, at) {
+            if at == earliest || self.fits(p, &times, *output, at) {
                 p.times.insert(*output, at);
                 self.next(p, outputs, placed + 1);
             }
@@ -164,17 +163,15 @@ impl Search<'_, '_> {
     }
 
     /// First time at which all is there that the output reads of its own iteration.
-    fn earliest(&self, p: &mut Placement, output: NodeId) -> Option<i64> {
-        (0..=4 * p.sweeps).find(|at| self.fits(p, output, *at))
+    fn earliest(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId) -> Option<i64> {
+        (0..=4 * p.sweeps).find(|at| self.fits(p, times, output, *at))
     }
 
-    fn fits(&self, p: &mut Placement, output: NodeId, at: i64) -> bool {
+    fn fits(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId, at: i64) -> bool {
         p.times.insert(output, at);
-        let Ok(times) = self.model.scalar_times(p) else { return false };
-        let Ok(reads) = self.model.sweep_reads(p, &[(output, 0)], at, false) else { return false };
-        let fits = reads.scalars.iter().all(|s| self.model.depth_at_sweep(&times, p, *s, at).is_some());
+        let reads = self.model.sweep_reads(p, &[(output, 0)], at, false);
         p.times.insert(output, UNPLACED);
-        fits
+        reads.is_ok_and(|reads| reads.scalars.iter().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
     }
 
     /// Words that the placed outputs are sure to move, against the best known.

@@ -22,8 +22,6 @@ fn sound_plans(case: &Case, limits: Limits) -> Vec<Plan> {
     let graph = case.graph();
     let plans = plan(&graph, limits).unwrap_or_else(|e| panic!("{e}\n{}", graph.text()));
     for plan in &plans {
-        eprintln!("{} {:?}", plan.program.name, plan.cost);
-        eprintln!("{}", plan.schedule.text(&graph));
         expect_legal(case, &graph, &plan.program);
     }
     plans
@@ -58,9 +56,102 @@ fn statements_of_the_library() {
     }
 }
 
+/// Words, sweeps, buffers besides u, and whether the arithmetic is the program's.
+fn has(plans: &[Plan], words: f64, sweeps: f64, buffers: u32, arithmetic: Arithmetic) -> bool {
+    plans.iter().any(|p| {
+        p.cost.words == words
+            && p.cost.sweeps == sweeps
+            && p.cost.buffers == buffers
+            && p.schedule.arithmetic == arithmetic
+    })
+}
+
 #[test]
-fn pcg() {
+fn pcg_with_lines() {
     let case = Case::library("pcg", Preconditioner::Line(2));
     let plans = sound_plans(&case, Limits::default());
-    assert_eq!(plans[0].cost.words, 18.0);
+    let same = Arithmetic::Same;
+    assert_eq!(plans[0].schedule.name, "statement");
+    assert!(has(&plans, 18.0, 8.0, 4, same), "one sweep per statement");
+    assert!(has(&plans, 11.0, 2.0, 4, Arithmetic::DifferentRecurrence), "the published two sweeps");
+    assert!(has(&plans, 10.0, 2.0, 5, same), "p recomputed at neighbours");
+    assert!(has(&plans, 9.0, 2.0, 4, same), "A*p recomputed too");
+    assert!(has(&plans, 9.0, 3.0, 2, same), "no halo, no second buffer: z solved twice");
+}
+
+#[test]
+fn pcg_with_a_diagonal() {
+    let case = Case::library("pcg", Preconditioner::Jacobi);
+    let plans = sound_plans(&case, Limits::default());
+    assert!(has(&plans, 8.0, 2.0, 3, Arithmetic::Same), "z recomputed at neighbours");
+}
+
+#[test]
+fn library_placed() {
+    for name in kernelwright_syntax::library::names() {
+        for case in [Case::library(name, Preconditioner::Identity), Case::library(name, Preconditioner::Line(0)).singular()] {
+            let plans = sound_plans(&case, Limits { steps: 3_000, ..Limits::default() });
+            let least = plans.iter().map(|p| p.cost.words).fold(f64::INFINITY, f64::min);
+            assert!(least < plans[0].cost.words, "{name}: nothing better than one sweep per statement");
+        }
+    }
+}
+
+#[test]
+fn plans_are_deterministic() {
+    let case = Case::library("conjugate_residual", Preconditioner::Jacobi);
+    let limits = Limits { steps: 2_000, ..Limits::default() };
+    let [a, b] = [0, 1].map(|_| plan(&case.graph(), limits).expect("the solver has schedules"));
+    assert_eq!(a, b);
+}
+
+#[test]
+fn own_loops() {
+    let momentum = "solver heavy_ball(A: spd, M: spd) {
+        param step = 0.5; param momentum = 0.8;
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        start = norm(r); d = zero;
+        repeat {
+            z = inv(M)*r; d = momentum*d + step*z; u = u + d; r = r - A*d; check;
+            require norm(r) <= 1e6*start else diverged;
+            every 3 { r = f - A*u; d = zero; }
+        }
+    }";
+    let swapped = "solver swapped(A: any) {
+        residual r = f - A*u;
+        converge when norm_max(r) <= tolerance*norm_max(f);
+        a = r; b = A*r;
+        repeat {
+            c = a; a = b; b = c;
+            u = u + (1/iteration)*a;
+            r = f - A*u; check;
+            if norm(r) > 2*norm(a) { b = r - a; } else { a = a + 2*r; }
+        }
+    }";
+    let around = "solver around(A: symmetric) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance;
+        repeat { u = u + 0.1*(f - transpose(A)*u); r = f - A*u; check; }
+    }";
+    let restarted = "solver restarted(A: spd, M: any) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        repeat {
+            p = inv(M)*r;
+            repeat 3 times {
+                q = A*p; alpha = dot(p, r)/dot(p, q);
+                u = u + alpha*p; r = r - alpha*q; check;
+                p = r + alpha*p;
+            }
+            r = f - A*u;
+        }
+    }";
+    for text in [momentum, swapped, around, restarted] {
+        for preconditioner in [Preconditioner::Jacobi, Preconditioner::Line(1)] {
+            let case = Case::text(text, preconditioner);
+            sound(&case);
+            sound_plans(&case, Limits { steps: 2_000, ..Limits::default() });
+        }
+    }
 }
