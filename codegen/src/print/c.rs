@@ -1,8 +1,9 @@
-//! C11 for the host: one call runs one block.
+//! C11 for the host: one call runs one block. Kernels of several lanes run in loops over them ([`lanes`]).
 
 use super::body::{self, ShuffleParts, Target, Wide, load_each, store_each, trips};
 use super::expr::{Dialect, Piece, Position, Strength, axis_letter, element_name, type_name};
 use super::header;
+use super::lanes;
 use super::writer::{Printed, Writer};
 use crate::kernel::{Access, BufferId, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Space, Stmt, Type, VarId};
 use crate::kernel_walk::{Usage, each_expr, reduction, simd_sums};
@@ -19,7 +20,7 @@ pub(super) fn print(kernels: &[Kernel]) -> Printed {
     preamble(&mut out, kernels);
     for kernel in kernels {
         out.blank();
-        C { kernel, usage: Usage::of(kernel) }.function(&mut out);
+        C { kernel, usage: Usage::of(kernel), per_lane: lanes::arrays(kernel) }.function(&mut out);
     }
     out.finish()
 }
@@ -75,6 +76,17 @@ fn uses_integer(kernel: &Kernel, op: Op) -> bool {
 struct C<'a> {
     kernel: &'a Kernel,
     usage: Usage,
+    /// Variables with one entry per lane.
+    per_lane: Vec<bool>,
+}
+
+/// A local array.
+struct Local {
+    ty: &'static str,
+    name: String,
+    dimensions: String,
+    bytes: u64,
+    loaded: bool,
 }
 
 impl C<'_> {
@@ -83,14 +95,26 @@ impl C<'_> {
         out.function(&kernel.name);
         header(out, kernel);
         if kernel.waits_for_grid() {
-            out.verbatim(&format!("#error \"{} waits for the whole grid, which calls for single blocks cannot\"", kernel.name));
+            out.verbatim(&format!(
+                "#error \"{} waits for the whole grid, which calls for single blocks cannot\"",
+                kernel.name
+            ));
             return;
         }
         let name = &kernel.name;
-        out.open(&format!("void {name}(long long block_x, long long block_y, long long block_z, void *const *buffers) {{"));
+        out.open(&format!(
+            "void {name}(long long block_x, long long block_y, long long block_z, void *const *buffers) {{"
+        ));
         self.arguments(out);
         self.arrays(out);
-        body::stmts(self, out, &kernel.body);
+        if kernel.lane_count() == 1 {
+            body::stmts(self, out, &kernel.body);
+        } else {
+            out.comment("Outside of loops over lanes, lane 0 speaks for all.");
+            out.code("const int lane = 0;");
+            out.code("(void)lane;");
+            lanes::sequence(self, out, &kernel.body);
+        }
         out.close("}");
     }
 
@@ -116,19 +140,44 @@ impl C<'_> {
     }
 
     fn arrays(&self, out: &mut Writer) {
-        let local = |id: &BufferId| self.kernel.buffers[id.0].space != Space::Global && self.usage.accessed(*id);
-        let ids: Vec<BufferId> = (0..self.kernel.buffers.len()).map(BufferId).filter(local).collect();
-        let total = ids.iter().fold(0u64, |sum, &id| sum.saturating_add(self.kernel.buffer_bytes(id)));
-        for id in ids {
-            let buffer = &self.kernel.buffers[id.0];
-            let off_stack = total > STACK_BYTES && self.kernel.buffer_bytes(id) > SMALL_ARRAY_BYTES;
+        let locals = self.locals();
+        let total = locals.iter().fold(0u64, |sum, local| sum.saturating_add(local.bytes));
+        for Local { ty, name, dimensions, bytes, loaded } in locals {
+            let off_stack = total > STACK_BYTES && bytes > SMALL_ARRAY_BYTES;
             let storage = if off_stack { "static _Thread_local " } else { "" };
-            let (ty, name, extent) = (element_name(buffer.element), &buffer.name, buffer.extent);
-            out.code(&format!("{storage}{ty} {name}[{extent}];"));
-            if !self.usage.loaded[id.0] {
+            out.code(&format!("{storage}{ty} {name}{dimensions};"));
+            if !loaded {
                 out.code(&format!("(void){name};"));
             }
         }
+    }
+
+    /// Shared and private buffers in use, then variables with one entry per lane.
+    fn locals(&self) -> Vec<Local> {
+        let kernel = self.kernel;
+        let lanes = kernel.lane_count();
+        let mut locals = Vec::new();
+        for (n, buffer) in kernel.buffers.iter().enumerate() {
+            let id = BufferId(n);
+            if buffer.space == Space::Global || !self.usage.accessed(id) {
+                continue;
+            }
+            let copies = if buffer.space == Space::Private { lanes } else { 1 };
+            let outer = if copies > 1 { format!("[{copies}]") } else { String::new() };
+            locals.push(Local {
+                ty: element_name(buffer.element),
+                name: buffer.name.clone(),
+                dimensions: format!("{outer}[{}]", buffer.extent),
+                bytes: kernel.buffer_bytes(id).saturating_mul(copies),
+                loaded: self.usage.loaded[n],
+            });
+        }
+        for (n, var) in kernel.vars.iter().enumerate().filter(|&(n, _)| self.per_lane[n]) {
+            let ty = type_name(var.ty, kernel.index);
+            let (name, dimensions) = (var.name.clone(), format!("[{lanes}]"));
+            locals.push(Local { ty, name, dimensions, bytes: 8 * lanes, loaded: self.usage.read[n] });
+        }
+        locals
     }
 
     /// `#pragma omp simd reduction(+ : rho, sigma) reduction(max : largest)`
@@ -151,13 +200,26 @@ impl Dialect for C<'_> {
         self.kernel
     }
 
+    /// The macros are of type `float`, which widens without changing the value.
     fn special(&self, value: f64, ty: Type) -> Piece {
         let rounded = if ty == Type::F32 { f64::from(value as f32) } else { value };
-        let cast = if ty == Type::F64 { "(double)" } else { "" };
-        let sign = if rounded < 0.0 { "-" } else { "" };
-        let text = format!("{sign}{cast}{}", if rounded.is_nan() { "NAN" } else { "INFINITY" });
-        let strength = if text.ends_with(')') || sign.is_empty() && cast.is_empty() { Strength::Postfix } else { Strength::Unary };
-        Piece::new(text, strength)
+        match (rounded.is_nan(), rounded < 0.0) {
+            (true, _) => Piece::atom("NAN"),
+            (false, true) => Piece::new("-INFINITY", Strength::Unary),
+            (false, false) => Piece::atom("INFINITY"),
+        }
+    }
+
+    fn var(&self, id: VarId) -> Piece {
+        let name = self.kernel.var_name(id);
+        let per_lane = self.per_lane.get(id.0) == Some(&true);
+        Piece::atom(if per_lane { format!("{name}[lane]") } else { name })
+    }
+
+    fn buffer(&self, id: BufferId) -> String {
+        let name = self.kernel.buffer_name(id);
+        let per_lane = self.kernel.buffers.get(id.0).is_some_and(|buffer| buffer.space == Space::Private);
+        if per_lane && self.kernel.lane_count() > 1 { format!("{name}[lane]") } else { name }
     }
 
     fn position(&self, which: Position, axis: u8) -> Piece {
@@ -170,8 +232,8 @@ impl Dialect for C<'_> {
 
     fn bare_position(&self, which: Position, axis: u8) -> Piece {
         match which {
-            // One lane.
-            Position::Lane => Piece::atom("0"),
+            Position::Lane if self.kernel.lanes.get(usize::from(axis)) == Some(&1) => Piece::atom("0"),
+            Position::Lane => Piece::atom(format!("lane_{}", axis_letter(axis))),
             Position::Block => Piece::atom(format!("block_{}", axis_letter(axis))),
         }
     }
@@ -189,11 +251,13 @@ impl Target for C<'_> {
     fn loop_directive(&self, out: &mut Writer, stmt: &Stmt) {
         let kind = body::loop_kind(stmt);
         match kind {
-            LoopKind::Simd(_) => self.simd(out, stmt, simd_sums(kind)),
+            LoopKind::Simd(_) if self.kernel.lane_count() == 1 => self.simd(out, stmt, simd_sums(kind)),
             // GCC has no word for "completely": the number of iterations says it, where it is known.
-            LoopKind::Unroll(0) => out.code(&format!("#pragma GCC unroll {}", trips(stmt).unwrap_or(8).clamp(1, 65534))),
+            LoopKind::Unroll(0) => {
+                out.code(&format!("#pragma GCC unroll {}", trips(stmt).unwrap_or(8).clamp(1, 65534)))
+            }
             LoopKind::Unroll(n) => out.code(&format!("#pragma GCC unroll {}", n.min(&65534))),
-            LoopKind::Sequential => {}
+            LoopKind::Sequential | LoopKind::Simd(_) => {}
         }
     }
 
@@ -205,9 +269,21 @@ impl Target for C<'_> {
         store_each(self, out, to, values);
     }
 
+    fn declare(&self, var: VarId, mutable: bool) -> String {
+        let name = self.var(var).text;
+        if self.per_lane.get(var.0) == Some(&true) {
+            return name;
+        }
+        let constant = if mutable { "" } else { "const " };
+        format!("{constant}{} {name}", self.var_type(var))
+    }
+
+    /// Lanes have met: the loop over them has ended.
     fn barrier(&self, _: &mut Writer, _: Scope) {}
 
-    fn shuffle(&self, _: &mut Writer, _: &ShuffleParts<'_>) {}
+    fn shuffle(&self, out: &mut Writer, shuffle: &ShuffleParts<'_>) {
+        lanes::shuffle(self, out, shuffle);
+    }
 
     fn atomic_add(&self, element: &str, value: &str) -> String {
         format!("__atomic_fetch_add(&{element}, {value}, __ATOMIC_ACQ_REL)")
@@ -217,4 +293,3 @@ impl Target for C<'_> {
         out.code("__atomic_thread_fence(__ATOMIC_SEQ_CST);");
     }
 }
-

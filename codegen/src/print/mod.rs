@@ -27,6 +27,7 @@ mod body;
 mod c;
 mod cuda;
 pub(crate) mod expr;
+mod lanes;
 mod numbers;
 pub mod reserved;
 mod writer;

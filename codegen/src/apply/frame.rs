@@ -1,0 +1,182 @@
+//! What surrounds the loop: preparing the right-hand side, verifying the residual, finishing the solution.
+
+use super::build::{Illegal, Parts};
+use super::sequence::pointwise;
+use crate::graph::Graph;
+use crate::loops::{
+    BinaryOp, Control, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId, SumKind,
+    Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
+};
+use crate::math::{Operator, Rule, Space, TableExpr};
+use crate::trace::unit_roundoff;
+use kernelwright_syntax::program::{CompareOp, Function};
+
+/// How far above rounding the right-hand side's part in the null space may be.
+const INCOMPATIBLE_FACTOR: f64 = 1024.0;
+
+/// Whether the operator has boundary values that are not zero for certain.
+pub(super) fn has_affine_part(operator: &Operator) -> bool {
+    operator.boundary.iter().flatten().any(|rule| match rule {
+        Rule::Dirichlet(table) => operator.tables[*table].value != TableExpr::Number(0.0),
+        Rule::NoFlux | Rule::Periodic => false,
+    })
+}
+
+/// Whether loops see another right-hand side than the given one.
+pub(super) fn changes_rhs(operator: &Operator) -> bool {
+    operator.nullspace || has_affine_part(operator)
+}
+
+fn unknowns(operator: &Operator) -> f64 {
+    let Space::Axes(grid) = &operator.space;
+    grid.axes.iter().map(|a| a.size as f64).product::<f64>() * grid.components as f64
+}
+
+fn load(vector: VectorId, name: &str) -> Value {
+    Value { name: name.into(), kind: ValueKind::Load(Version { vector, ahead: 0 }), text: None }
+}
+
+fn minus(a: PointExpr, b: PointExpr) -> PointExpr {
+    PointExpr::Binary(BinaryOp::Sub, Box::new(a), Box::new(b))
+}
+
+fn binary(op: BinaryOp, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr {
+    ScalarExpr::Binary(op, Box::new(a), Box::new(b))
+}
+
+fn assign(scalar: ScalarId, value: ScalarExpr, text: &str) -> ScalarStmt {
+    ScalarStmt::Assign { scalar, value, text: text.into() }
+}
+
+/// The number of unknowns: known, unless a mask decides; then it is counted with the sums.
+fn count(parts: &mut Parts, operator: &Operator, sweep: &mut Sweep) -> ScalarExpr {
+    if operator.mask.is_none() {
+        return ScalarExpr::Number(unknowns(operator));
+    }
+    sweep.values.push(Value { name: "one".into(), kind: ValueKind::Map(PointExpr::Number(1.0)), text: None });
+    let sum = parts.sum(SumKind::Add);
+    sweep.sums.push(Sum { sum, left: ValueId(sweep.values.len() - 1), right: None });
+    ScalarExpr::Sum(sum)
+}
+
+/// Once per right-hand side: the iteration counter at zero, `rhs` less the affine part and in the range.
+pub(super) fn prepare(
+    graph: &Graph,
+    parts: &mut Parts,
+    given: VectorId,
+    rhs: VectorId,
+    reset: Vec<ScalarStmt>,
+) -> Vec<Control> {
+    let mut out = Vec::new();
+    let begin = parts.fence("begin", reset, None);
+    out.push(begin);
+    if given == rhs {
+        return out;
+    }
+    let operator = &graph.operator;
+    let mut values = vec![load(given, "f")];
+    let mut result = PointExpr::Value(ValueId(0));
+    if has_affine_part(operator) {
+        values.push(Value { name: "boundary_values".into(), kind: ValueKind::AffinePart, text: None });
+        result = minus(result, PointExpr::Value(ValueId(1)));
+    }
+    let to = Version { vector: rhs, ahead: 0 };
+    let mut sweep = pointwise("prepare_rhs", "right-hand side less boundary values", values, to, result);
+    if operator.nullspace {
+        project_rhs(graph, parts, rhs, sweep, &mut out);
+    } else {
+        sweep.name = "prepare_rhs".into();
+        let control = parts.sweep(sweep);
+        out.push(control);
+    }
+    out
+}
+
+/// Takes the mean off the right-hand side, unless so much of it is in the null space that it was not meant to be.
+fn project_rhs(graph: &Graph, parts: &mut Parts, rhs: VectorId, mut sweep: Sweep, out: &mut Vec<Control>) {
+    let operator = &graph.operator;
+    let value = ValueId(sweep.values.len() - 1);
+    let [total, squares] = [SumKind::Add, SumKind::Add].map(|k| parts.sum(k));
+    sweep.sums.push(Sum { sum: total, left: value, right: None });
+    sweep.sums.push(Sum { sum: squares, left: value, right: Some(value) });
+    let count = count(parts, operator, &mut sweep);
+    let control = parts.sweep(sweep);
+    out.push(control);
+    let mean = parts.scalar("rhs_mean");
+    let size = parts.scalar("rhs_norm");
+    let points = parts.scalar("rhs_points");
+    let sqrt = |e| ScalarExpr::Call(Function::Sqrt, vec![e]);
+    let abs = ScalarExpr::Call(Function::Abs, vec![ScalarExpr::Scalar(mean)]);
+    // The part in the null space has norm |mean| * sqrt(points).
+    let part = binary(BinaryOp::Mul, abs, sqrt(ScalarExpr::Scalar(points)));
+    let allowed = INCOMPATIBLE_FACTOR * unit_roundoff(graph.precision);
+    let bound = binary(BinaryOp::Mul, ScalarExpr::Number(allowed), ScalarExpr::Scalar(size));
+    let statements = vec![
+        assign(points, count, "number of points that take part"),
+        assign(mean, binary(BinaryOp::Div, ScalarExpr::Sum(total), ScalarExpr::Scalar(points)), "mean of f"),
+        assign(size, sqrt(ScalarExpr::Sum(squares)), "norm(f)"),
+        ScalarStmt::Raise {
+            status: status::INCOMPATIBLE,
+            condition: ScalarCondition::Compare(CompareOp::Gt, part, bound),
+        },
+    ];
+    let fence = parts.fence("test_rhs", statements, None);
+    out.push(fence);
+    let control = remove_mean(parts, rhs, mean, "project_rhs", "f - mean(f)");
+    out.push(control);
+}
+
+fn remove_mean(parts: &mut Parts, vector: VectorId, mean: ScalarId, name: &str, text: &str) -> Control {
+    let to = Version { vector, ahead: 0 };
+    let result = minus(PointExpr::Value(ValueId(0)), PointExpr::Scalar(mean));
+    let sweep = pointwise(name, text, vec![load(vector, "value")], to, result);
+    parts.sweep(sweep)
+}
+
+/// Takes the mean off the solution of a singular operator.
+pub(super) fn project_solution(graph: &Graph, parts: &mut Parts, solution: VectorId, out: &mut Vec<Control>) {
+    if !graph.operator.nullspace {
+        return;
+    }
+    let total: SumId = parts.sum(SumKind::Add);
+    let mut sweep = Sweep {
+        name: "sum_solution".into(),
+        text: vec!["mean of the solution".into()],
+        granule: Granule::Point,
+        values: vec![load(solution, "u")],
+        stores: Vec::new(),
+        sums: vec![Sum { sum: total, left: ValueId(0), right: None }],
+        predicate: None,
+    };
+    let count = count(parts, &graph.operator, &mut sweep);
+    let control = parts.sweep(sweep);
+    out.push(control);
+    let mean = parts.scalar("solution_mean");
+    let value = binary(BinaryOp::Div, ScalarExpr::Sum(total), count);
+    let fence = parts.fence("mean_solution", vec![assign(mean, value, "mean of the solution")], None);
+    out.push(fence);
+    let control = remove_mean(parts, solution, mean, "project_solution", "u - mean(u)");
+    out.push(control);
+}
+
+/// Advances the iteration in the first fence of a round.
+pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) -> Result<(), Illegal> {
+    let advance = assign(
+        ScalarId::ITERATION,
+        binary(BinaryOp::Add, ScalarExpr::Scalar(ScalarId::ITERATION), ScalarExpr::Number(1.0)),
+        "iteration",
+    );
+    let first = body.iter().find_map(|c| match c {
+        Control::Fence(id) => Some(Some(*id)),
+        Control::Sweep(_) | Control::Rotate(_) => None,
+        Control::Loop { .. } | Control::Every { .. } => Some(None),
+    });
+    match first.flatten() {
+        Some(id) if parts.fences[id.0].predicate.is_none() => parts.fences[id.0].statements.insert(0, advance),
+        _ => {
+            let fence = parts.fence("next_iteration", vec![advance], None);
+            body.insert(0, fence);
+        }
+    }
+    Ok(())
+}
