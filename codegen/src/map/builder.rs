@@ -6,10 +6,10 @@
 //!   is computed before it. Loads stay inside the innermost conditional block (which may be what keeps them in
 //!   bounds), and loads from buffers that the kernel stores to stay where they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold;
-use super::names::Namer;
+use super::names::{self, Namer};
 use crate::kernel::{
     Access, Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Math, Space, Stmt, Type, VarId, Variable,
 };
@@ -55,10 +55,11 @@ impl Builder {
     /// An empty kernel that stores to the given arguments.
     pub(super) fn new(name: &str, stored: Vec<Arg>) -> Builder {
         let mut names = Namer::default();
-        names.take(name);
+        let name = names::of_kernel(name);
+        names.take(&name);
         Builder {
             names,
-            name: name.to_string(),
+            name,
             doc: Vec::new(),
             buffers: Vec::new(),
             args: Vec::new(),
@@ -66,6 +67,11 @@ impl Builder {
             vars: Vec::new(),
             blocks: vec![Block::default()],
         }
+    }
+
+    /// Says that the kernel stores to an argument.
+    pub(super) fn also_stores(&mut self, arg: Arg) {
+        self.stored.push(arg);
     }
 
     /// The buffer of an argument, made at first use.
@@ -174,8 +180,23 @@ impl Builder {
     }
 
     /// Closes the loop opened last.
+    ///
+    /// A simd loop keeps the sums that it adds to; one that assigns anything else runs in order.
     pub(super) fn close_loop(&mut self, var: VarId, from: Expr, to: Expr, step: i64, kind: LoopKind) {
         let body = self.close();
+        let kind = match kind {
+            LoopKind::Simd(sums) => {
+                let mut assigned = BTreeSet::new();
+                super::tidy::each_stmt(&body, &mut |s| {
+                    if let Stmt::Assign(v, _) = s {
+                        assigned.insert(*v);
+                    }
+                });
+                let all_sums = assigned.iter().all(|v| sums.contains(v));
+                if all_sums { LoopKind::Simd(assigned.into_iter().collect()) } else { LoopKind::Sequential }
+            }
+            other => other,
+        };
         self.push(Stmt::For { var, from, to, step, kind, body });
     }
 

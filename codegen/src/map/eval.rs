@@ -27,8 +27,8 @@ pub(super) enum Guarding {
 pub(super) enum Kept {
     /// From the vector it was stored to.
     Stored(Version),
-    /// From a private array; see [`super::line`].
-    Array(usize),
+    /// From an array along the line (of an axis); see [`super::line::Arrays`].
+    Array(super::line::ArrayId, usize),
 }
 
 /// What was evaluated before, in the open blocks.
@@ -36,7 +36,6 @@ pub(super) enum Kept {
 pub(super) enum Key {
     Value(usize, usize, Position),
     Flux(usize, Reading, Position),
-    Coefficient(usize, Position),
 }
 
 /// Evaluates the values of one sweep into one kernel.
@@ -50,11 +49,13 @@ pub(super) struct Eval<'a, 'c> {
     pub(super) ambient: Option<VarId>,
     /// Values read back at the own point.
     pub(super) kept: BTreeMap<ValueId, Kept>,
-    /// Components of values that are known at the own point (solutions, kept arrays), in the current loop.
+    /// Arrays along the own line, for [`Kept::Array`].
+    pub(super) arrays: super::line::Arrays,
+    /// Components of values that are known at the own point (the solution, in its loop).
     pub(super) known: BTreeMap<(ValueId, usize), Expr>,
     memo: Vec<BTreeMap<Key, Option<Expr>>>,
-    /// Values whose statement was quoted in the open blocks.
-    quoted: Vec<BTreeSet<usize>>,
+    /// Statements quoted in the open blocks.
+    quoted: Vec<BTreeSet<String>>,
 }
 
 impl<'a, 'c> Eval<'a, 'c> {
@@ -72,6 +73,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             guarding,
             ambient: None,
             kept: BTreeMap::new(),
+            arrays: super::line::Arrays::default(),
             known: BTreeMap::new(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
@@ -123,16 +125,13 @@ impl<'a, 'c> Eval<'a, 'c> {
         self.memo.last_mut().expect("the kernel's own block is open").insert(key, value);
     }
 
-    /// Quotes the statement of a value above its code, once.
-    fn quote(&mut self, v: ValueId) {
-        if self.quoted.iter().any(|q| q.contains(&v.0)) {
+    /// Quotes a statement above its code, once.
+    pub(super) fn quote(&mut self, text: &str) {
+        if self.quoted.iter().any(|q| q.contains(text)) {
             return;
         }
-        self.quoted.last_mut().expect("the kernel's own block is open").insert(v.0);
-        let value = &self.sweep.values[v.0];
-        if let Some(text) = &value.text {
-            self.b.comment(text.clone());
-        }
+        self.quoted.last_mut().expect("the kernel's own block is open").insert(text.to_string());
+        self.b.comment(text);
     }
 
     /// Component `c` of a value at a position inside the grid (where its guard holds).
@@ -148,6 +147,7 @@ impl<'a, 'c> Eval<'a, 'c> {
         let name = self.value_name(v, c, at);
         let value = match self.kept.get(&v) {
             Some(&Kept::Stored(version)) if here => self.load_vector(version, c, at, &name)?,
+            Some(&Kept::Array(array, axis)) if here => self.load_kept(array, c, axis),
             _ => self.define(v, c, at, here, &name)?,
         };
         let value = self.b.bind(&name, value);
@@ -159,8 +159,8 @@ impl<'a, 'c> Eval<'a, 'c> {
     fn define(&mut self, v: ValueId, c: usize, at: &Position, here: bool, name: &str) -> Result<Expr, MapError> {
         let sweep = self.sweep;
         let kind = &sweep.values[v.0].kind;
-        if here && !matches!(kind, ValueKind::Load(_)) {
-            self.quote(v);
+        if here && let Some(text) = &sweep.values[v.0].text {
+            self.quote(text);
         }
         match kind {
             ValueKind::Load(version) => self.load_vector(*version, c, at, name),
@@ -234,8 +234,10 @@ impl<'a, 'c> Eval<'a, 'c> {
         let buffer = self.vector_buffer(version, Access::Read);
         let load = match (guard, self.guarding) {
             (Some(g), Guarding::Clamp) => {
-                let step = self.b.bind(&format!("step_{name}"), fold::select(fold::var(g), step, fold::int(0)));
-                load_at(buffer, fold::add(fold::add(base, step), offset))
+                let (safe, _) = self.address(&self.frame.here());
+                let index = fold::select(fold::var(g), fold::add(base, step), safe);
+                let index = self.b.bind(&format!("at_{name}"), index);
+                load_at(buffer, fold::add(index, offset))
             }
             (Some(g), Guarding::Predicate) => {
                 let load = load_at(buffer, fold::add(fold::add(base, step), offset));
@@ -267,14 +269,19 @@ impl<'a, 'c> Eval<'a, 'c> {
         self.b.push(Stmt::Store { buffer, index, value });
     }
 
-    /// Element of an array over some axes: the own point's, and the way from there to the position.
+    /// Element of an array over some axes: the own point's, and the way from there to the position. Over one axis it is
+    /// the position itself.
     pub(super) fn element(&mut self, at: &Position, axes: &[usize], extents: &[Expr], name: &str) -> (Expr, Expr) {
+        if let [axis] = *axes {
+            let coord = &at.coords[axis];
+            return (fold::var(coord.var), fold::int(coord.off));
+        }
         let mut base = fold::int(0);
         for (&axis, extent) in axes.iter().zip(extents).rev() {
             let own = fold::var(self.frame.own[axis]);
             base = if base == fold::int(0) { own } else { fold::add(own, fold::mul(extent.clone(), base)) };
         }
-        let base = if axes.len() > 1 { self.b.bind(name, base) } else { base };
+        let base = self.b.bind(name, base);
         let mut step = fold::int(0);
         let mut stride = fold::int(1);
         for (&axis, extent) in axes.iter().zip(extents) {
@@ -471,11 +478,5 @@ pub(super) fn largest(index: IndexWidth) -> i64 {
     match index {
         IndexWidth::I32 => i64::from(i32::MAX),
         IndexWidth::I64 => i64::MAX,
-    }
-}
-
-impl Eval<'_, '_> {
-    fn over_diagonal(&mut self, _x: ValueId, _c: usize, _at: &Position) -> Result<Expr, MapError> {
-        todo!()
     }
 }

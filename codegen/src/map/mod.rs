@@ -5,7 +5,7 @@
 //! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
-//! Modules in reading order: [`point`] and [`line`] lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
+//! Modules in reading order: [`point`] and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
 //! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
@@ -20,6 +20,7 @@ mod fold;
 mod images;
 mod landing;
 mod line;
+mod line_plan;
 mod names;
 mod point;
 mod position;

@@ -2,20 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::print::reserved::{is_library_function, is_reserved};
+
 /// Hands out identifiers that are unique in a kernel.
 #[derive(Default)]
 pub(super) struct Namer {
     taken: BTreeSet<String>,
 }
-
-/// Words that C, CUDA C++ or the printers claim and that a program might use.
-const CLAIMED: &[&str] = &[
-    "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else",
-    "enum", "extern", "false", "float", "for", "friend", "goto", "half", "if", "inline", "int", "long", "new", "operator",
-    "private", "public", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch",
-    "template", "this", "true", "typedef", "union", "unsigned", "using", "void", "volatile", "while", "min", "max", "main",
-    "lane", "index", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "pow", "floor", "abs", "fabs", "fma",
-];
 
 impl Namer {
     /// Reserves a name.
@@ -26,8 +19,8 @@ impl Namer {
     /// The wanted name, numbered if it is in use.
     pub(super) fn fresh(&mut self, wanted: &str) -> String {
         let mut base = cleaned(wanted);
-        if CLAIMED.contains(&base.as_str()) {
-            base.push_str("_v");
+        if is_reserved(&base) {
+            base.push_str("_value");
         }
         let mut name = base.clone();
         let mut number = 2;
@@ -37,6 +30,12 @@ impl Namer {
         }
         name
     }
+}
+
+/// A name that a kernel can have.
+pub(super) fn of_kernel(wanted: &str) -> String {
+    let name = cleaned(wanted);
+    if is_reserved(&name) || is_library_function(&name) { format!("{name}_kernel") } else { name }
 }
 
 /// A valid identifier near the wanted one: letters, digits and single underscores, not starting with either of the

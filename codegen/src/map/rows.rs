@@ -27,7 +27,7 @@ impl Eval<'_, '_> {
     pub(super) fn row(&mut self, c: usize, at: &Position, reading: Reading) -> Result<Expr, MapError> {
         let op = self.cx.operator();
         if reading == Reading::Affine && self.frame.is_here(at) {
-            self.b.comment(format!("prescribed values in {}", op.rows[c].text));
+            self.quote(&format!("prescribed values in {}", op.rows[c].text));
         }
         let zero = fold::real(0.0, self.cx.real);
         let row = self.affine(&op.rows[c].value, at, reading)?.unwrap_or_else(|| zero.clone());
@@ -210,7 +210,7 @@ impl Eval<'_, '_> {
         }
         let flux = &self.cx.operator().fluxes[f];
         if self.frame.is_here(at) {
-            self.b.comment(flux.text.clone());
+            self.quote(&flux.text);
         }
         let body = self.affine(&flux.value, &face, reading)?;
         let value = body.map(|body| {

@@ -35,11 +35,8 @@ impl Accumulators {
 
     /// How an inner loop over independent points may run.
     pub(super) fn simd(&self) -> LoopKind {
-        if self.running.iter().any(|(_, kind, _)| *kind == SumKind::Max) {
-            // A maximum is not a sum: only additions may be reassociated.
-            return LoopKind::Sequential;
-        }
-        LoopKind::Simd(self.running.iter().map(|r| r.2).collect())
+        // A maximum in which NaN wins is not a sum: a loop with one runs in order.
+        LoopKind::Simd(self.running.iter().filter(|r| r.1 == SumKind::Add).map(|r| r.2).collect())
     }
 
     fn of(&self, sum: SumId) -> Option<(SumKind, VarId)> {

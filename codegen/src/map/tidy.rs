@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use super::builder::visit;
-use crate::kernel::{BufferId, Expr, Kernel, LoopKind, Shuffle, Stmt, Type, VarId, Variable};
+use crate::kernel::{BufferId, Expr, Kernel, LoopKind, Shuffle, Space, Stmt, Type, VarId, Variable};
 
 /// Tidies a kernel; returns the buffers (old numbers) that remain.
 pub(super) fn tidy(kernel: &mut Kernel) -> BTreeSet<BufferId> {
     loop {
         let uses = count(&kernel.body, kernel.vars.len());
-        let removed = drop_unused(&mut kernel.body, &uses);
+        let silent = unread(kernel);
+        let removed = drop_unused(&mut kernel.body, &uses, &silent);
         let unfolded = unfold(&mut kernel.body, &uses, &kernel.vars);
         if !removed && !unfolded {
             break;
@@ -39,22 +40,36 @@ fn count(body: &[Stmt], vars: usize) -> Vec<usize> {
     uses
 }
 
-/// Removes bindings of unused variables and empty branches and loops.
-fn drop_unused(body: &mut Vec<Stmt>, uses: &[usize]) -> bool {
+/// Private buffers that nothing is loaded from.
+fn unread(kernel: &Kernel) -> BTreeSet<BufferId> {
+    let numbers = 0..kernel.buffers.len();
+    let mut unread: BTreeSet<BufferId> =
+        numbers.filter(|&n| kernel.buffers[n].space == Space::Private).map(BufferId).collect();
+    each_expr(&kernel.body, &mut |e| {
+        if let Expr::Load(b, _) = e {
+            unread.remove(b);
+        }
+    });
+    unread
+}
+
+/// Removes assignments of unused variables, stores to private buffers that nobody reads, empty branches and loops.
+fn drop_unused(body: &mut Vec<Stmt>, uses: &[usize], unread: &BTreeSet<BufferId>) -> bool {
     let mut changed = false;
     for stmt in body.iter_mut() {
         match stmt {
-            Stmt::For { body, .. } => changed |= drop_unused(body, uses),
+            Stmt::For { body, .. } => changed |= drop_unused(body, uses, unread),
             Stmt::If { then, otherwise, .. } => {
-                changed |= drop_unused(then, uses);
-                changed |= drop_unused(otherwise, uses);
+                changed |= drop_unused(then, uses, unread);
+                changed |= drop_unused(otherwise, uses, unread);
             }
             _ => {}
         }
     }
     let before = body.len();
     body.retain(|stmt| match stmt {
-        Stmt::Let(v, _) => uses[v.0] > 0,
+        Stmt::Let(v, _) | Stmt::Declare(v, _) | Stmt::Assign(v, _) => uses[v.0] > 0,
+        Stmt::Store { buffer, .. } => !unread.contains(buffer),
         Stmt::For { body, .. } => !silent(body),
         Stmt::If { then, otherwise, .. } => !(silent(then) && silent(otherwise)),
         _ => true,
@@ -169,7 +184,7 @@ fn own_exprs_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
 }
 
 /// Visits all statements.
-fn each_stmt(body: &[Stmt], f: &mut impl FnMut(&Stmt)) {
+pub(super) fn each_stmt(body: &[Stmt], f: &mut impl FnMut(&Stmt)) {
     for stmt in body {
         f(stmt);
         match stmt {
