@@ -63,7 +63,8 @@ pub(crate) fn headline(kernel: &Kernel, stmt: &Stmt) -> String {
     let show = |e: &Expr| full(&Text(kernel), e);
     let name = |id: &VarId| kernel.var_name(*id);
     let at = |buffer: &BufferId, index: &Expr| format!("{}[{}]", kernel.buffer_name(*buffer), show(index));
-    let wide = |buffer: &BufferId, index: &Expr, n: usize| format!("{}[{} .. +{n}]", kernel.buffer_name(*buffer), show(index));
+    let wide =
+        |buffer: &BufferId, index: &Expr, n: usize| format!("{}[{} .. +{n}]", kernel.buffer_name(*buffer), show(index));
     match stmt {
         Stmt::Comment(text) => format!("// {}", text.lines().collect::<Vec<_>>().join(" ")),
         Stmt::Let(var, value) => format!("let {} = {}", typed(kernel, *var), show(value)),

@@ -2,9 +2,7 @@
 //!
 //! Nothing here panics on a kernel that is not well formed; the answers are meaningful for verified ones.
 
-use crate::kernel::{
-    BufferId, Element, Expr, Kernel, LoopKind, Math, Op, Scope, Shuffle, Space, Stmt, Type, VarId,
-};
+use crate::kernel::{BufferId, Element, Expr, Kernel, LoopKind, Math, Op, Scope, Shuffle, Space, Stmt, Type, VarId};
 
 impl Kernel {
     /// Lanes of a block.

@@ -48,7 +48,7 @@ pub fn load(what: &str) -> Result<Loaded, LoadError> {
     compile(what, text, path.parent().map(Path::to_path_buf).unwrap_or_default())
 }
 
-fn compile(name: &str, text: String, folder: PathBuf) -> Result<Loaded, LoadError> {
+pub(crate) fn compile(name: &str, text: String, folder: PathBuf) -> Result<Loaded, LoadError> {
     let program = kernelwright_syntax::compile(name, &text).map_err(LoadError::Program)?;
     Ok(Loaded { program, text, folder })
 }

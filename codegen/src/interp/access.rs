@@ -65,7 +65,7 @@ impl<F: Field> Machine<'_, F> {
         self.count(info, buffer, block.active.len(), Kind::Load);
         for k in 0..block.active.len() {
             let lane = block.active[k];
-            let index = block.ints[index as usize * n + lane as usize] + i64::from(offset);
+            let index = block.ints[index as usize * n + lane as usize].saturating_add(offset.into());
             let word = self.cell(block, buffer, lane, index, Kind::Load).map(|at| self.get(block, info, at));
             let to = to as usize * n + lane as usize;
             match (file, word) {
@@ -82,7 +82,7 @@ impl<F: Field> Machine<'_, F> {
         self.count(info, buffer, block.active.len(), Kind::Store);
         for k in 0..block.active.len() {
             let lane = block.active[k];
-            let index = block.ints[index as usize * n + lane as usize] + i64::from(offset);
+            let index = block.ints[index as usize * n + lane as usize].saturating_add(offset.into());
             let value = value as usize * n + lane as usize;
             let word = match file {
                 File::Real => Word::Real(block.reals[value]),

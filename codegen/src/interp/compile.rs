@@ -62,7 +62,7 @@ impl<'k> Compiler<'k> {
         compiler.vars = kernel.vars.iter().map(|var| compiler.register(file(var.ty))).collect();
         // Constants are found while compiling but live for ever: they get registers first.
         compiler.constants(&kernel.body);
-        let lanes: u64 = kernel.lanes.iter().map(|&n| u64::from(n)).product();
+        let lanes = kernel.lanes.iter().fold(1, |product: u64, &n| product.saturating_mul(n.into()));
         if lanes == 0 || lanes > 1024 {
             return Err(compiler.malformed(format!("{lanes} lanes a block")));
         }

@@ -237,7 +237,9 @@ impl<'k> Checker<'_, 'k> {
         self.require(self.path.len() == 1, || "an exit must stand at the top level".to_owned());
         self.require(!self.after_barrier, || "an exit must stand before any barrier".to_owned());
         let level = self.uniformity.expr(cond);
-        self.require(level < Level::Lane, || "the condition of an exit must be the same for all lanes of the block".to_owned());
+        self.require(level < Level::Lane, || {
+            "the condition of an exit must be the same for all lanes of the block".to_owned()
+        });
         // Blocks that left would be waited for.
         let waited_for = self.waits_for_grid && level == Level::Block;
         self.require(!waited_for, || "before a barrier of the grid, all blocks must exit or none".to_owned());
@@ -269,11 +271,13 @@ impl<'k> Checker<'_, 'k> {
         self.require(ty != Type::Bool, || "truth values cannot be shuffled".to_owned());
         self.several_lanes("a shuffle");
         self.not_in_simd("a shuffle");
-        self.require(self.control < Level::Lane, || "a shuffle stands where control flow depends on the lane".to_owned());
+        self.require(self.control < Level::Lane, || {
+            "a shuffle stands where control flow depends on the lane".to_owned()
+        });
         let sized = width.is_power_of_two() && width <= 32;
         if self.require(sized, || format!("a group has 1, 2, 4, 8, 16 or 32 lanes, not {width}")).is_some() {
             let lanes = self.kernel().lane_count();
-            let whole = lanes % u64::from(width) == 0 && (lanes < 32 || lanes % 32 == 0);
+            let whole = lanes.is_multiple_of(u64::from(width)) && (lanes < 32 || lanes.is_multiple_of(32));
             self.require(whole, || format!("{lanes} lanes are no whole number of groups and warps"));
         }
         match mode {

@@ -55,10 +55,11 @@ fn launch(report: &mut Report<'_>) {
             report.error("grid", format!("{blocks} blocks along axis {axis}; 1 to {limit} are possible"));
         }
     }
-    if let Some(resident) = kernel.resident_blocks {
-        if resident == 0 || u64::from(resident).saturating_mul(lanes) > 2048 {
-            report.error("resident blocks", format!("{resident} blocks of {lanes} lanes; a multiprocessor holds 2048 lanes"));
-        }
+    if let Some(resident) = kernel.resident_blocks
+        && (resident == 0 || u64::from(resident).saturating_mul(lanes) > 2048)
+    {
+        report
+            .error("resident blocks", format!("{resident} blocks of {lanes} lanes; a multiprocessor holds 2048 lanes"));
     }
 }
 

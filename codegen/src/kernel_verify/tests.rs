@@ -19,7 +19,8 @@ const FLAG: VarId = VarId(4);
 
 /// 64 lanes, or a host kernel without the shared buffer.
 fn kernel(lanes: u32, body: Vec<Stmt>) -> Kernel {
-    let buffer = |name: &str, space, element, access| Buffer { name: name.to_owned(), space, element, extent: 64, access };
+    let buffer =
+        |name: &str, space, element, access| Buffer { name: name.to_owned(), space, element, extent: 64, access };
     let var = |name: &str, ty| Variable { name: name.to_owned(), ty };
     let mut buffers = vec![
         buffer("x", Space::Global, Element::F64, Access::Read),
@@ -138,7 +139,7 @@ fn names() {
     changed(|k| k.name = "9th".into(), "not an identifier");
     changed(|k| k.name = "gamma".into(), "function of the C library");
     changed(|k| k.vars[0].name = "template".into(), "meaning of its own");
-    changed(|k| k.vars[0].name = "threadIdx".into(), "meaning of its own");
+    changed(|k| k.vars[0].name = "blockDim".into(), "meaning of its own");
     changed(|k| k.buffers[0].name = "a__b".into(), "not an identifier");
     changed(|k| k.vars[0].name = "x".into(), "taken");
     changed(|k| k.vars[0].name = "sample".into(), "taken");
@@ -180,7 +181,10 @@ fn ids() {
 #[test]
 fn scopes() {
     bad(vec![Stmt::Let(N, int(0)), Stmt::Let(N, int(1))], "declared twice");
-    bad(vec![when(Expr::Bool(true), vec![Stmt::Let(N, int(0))]), when(Expr::Bool(true), vec![Stmt::Let(N, int(0))])], "twice");
+    bad(
+        vec![when(Expr::Bool(true), vec![Stmt::Let(N, int(0))]), when(Expr::Bool(true), vec![Stmt::Let(N, int(0))])],
+        "twice",
+    );
     bad(vec![Stmt::Let(M, v(N)), Stmt::Let(N, int(0))], "`n` is not declared here");
     bad(vec![Stmt::Declare(N, v(N))], "`n` is not declared here");
     bad(vec![count(LoopKind::Sequential, vec![]), Stmt::Let(M, v(N))], "`n` is not declared here");
@@ -275,13 +279,23 @@ fn barriers_need_uniform_control_flow() {
     let depends = "control flow depends on the lane";
     bad(vec![when(eq(lane(), int(0)), vec![block_barrier()])], depends);
     bad(vec![Stmt::Let(N, add(lane(), int(1))), when(eq(v(N), int(0)), vec![block_barrier()])], depends);
-    let last_lanes = Stmt::For { var: N, from: lane(), to: int(8), step: 1, kind: LoopKind::Sequential, body: vec![block_barrier()] };
+    let last_lanes = Stmt::For {
+        var: N,
+        from: lane(),
+        to: int(8),
+        step: 1,
+        kind: LoopKind::Sequential,
+        body: vec![block_barrier()],
+    };
     bad(vec![last_lanes], depends);
     // Through an assignment that only some lanes make, and around a loop.
     let divergent = vec![when(eq(lane(), int(0)), vec![Stmt::Assign(M, int(1))])];
     let waits = when(eq(v(M), int(0)), vec![block_barrier()]);
     bad([vec![Stmt::Declare(M, int(0))], divergent.clone(), vec![waits.clone()]].concat(), depends);
-    bad(vec![Stmt::Declare(M, int(0)), count(LoopKind::Sequential, [vec![waits.clone()], divergent].concat())], depends);
+    bad(
+        vec![Stmt::Declare(M, int(0)), count(LoopKind::Sequential, [vec![waits.clone()], divergent].concat())],
+        depends,
+    );
     // Through private memory, an atomic and a shuffle.
     let private = when(eq(load(KEPT, int(0)), Expr::Real(0.0, Type::F32)), vec![block_barrier()]);
     bad(vec![store(KEPT, int(0), Expr::Cast(Type::F32, Box::new(lane()))), private.clone()], depends);
@@ -290,9 +304,15 @@ fn barriers_need_uniform_control_flow() {
     let shuffled = when(eq(v(B), real(0.0)), vec![block_barrier()]);
     bad(vec![shuffle(real(1.0), Shuffle::Xor(1), 32), shuffled], depends);
     // The last block to arrive finishes: a flag in shared memory tells all its lanes.
-    good(vec![when(eq(lane(), int(0)), vec![store(TILE, int(0), real(1.0))]), block_barrier(),
-        when(eq(load(TILE, int(0)), real(1.0)), vec![block_barrier()])]);
-    good(vec![when(eq(Expr::Block(0), int(0)), vec![block_barrier()]), when(eq(Expr::Lane(1), int(0)), vec![block_barrier()])]);
+    good(vec![
+        when(eq(lane(), int(0)), vec![store(TILE, int(0), real(1.0))]),
+        block_barrier(),
+        when(eq(load(TILE, int(0)), real(1.0)), vec![block_barrier()]),
+    ]);
+    good(vec![
+        when(eq(Expr::Block(0), int(0)), vec![block_barrier()]),
+        when(eq(Expr::Lane(1), int(0)), vec![block_barrier()]),
+    ]);
     good(vec![Stmt::Let(M, load(COUNT, int(0))), waits]);
 }
 
@@ -316,14 +336,20 @@ fn exits() {
 #[test]
 fn shuffles() {
     good(vec![shuffle(real(1.0), Shuffle::Down(16), 32)]);
-    bad(vec![when(eq(lane(), int(0)), vec![shuffle(real(1.0), Shuffle::Xor(1), 32)])], "control flow depends on the lane");
+    bad(
+        vec![when(eq(lane(), int(0)), vec![shuffle(real(1.0), Shuffle::Xor(1), 32)])],
+        "control flow depends on the lane",
+    );
     bad(vec![shuffle(real(1.0), Shuffle::Xor(1), 24)], "not 24");
     bad(vec![shuffle(real(1.0), Shuffle::Xor(1), 64)], "not 64");
     bad(vec![shuffle(real(1.0), Shuffle::Down(8), 8)], "a distance of 8");
     bad(vec![shuffle(real(1.0), Shuffle::Index(int(8)), 8)], "outside of a group of 8");
     bad(vec![shuffle(real(1.0), Shuffle::Index(real(0.0)), 8)], "the source lane must be of type int");
     bad(vec![shuffle(int(1), Shuffle::Xor(1), 8)], "the shuffled value must be of type f64");
-    bad(vec![Stmt::Shuffle { var: FLAG, value: Expr::Bool(true), mode: Shuffle::Xor(1), width: 8 }], "cannot be shuffled");
+    bad(
+        vec![Stmt::Shuffle { var: FLAG, value: Expr::Bool(true), mode: Shuffle::Xor(1), width: 8 }],
+        "cannot be shuffled",
+    );
     refused(&kernel(48, vec![shuffle(real(1.0), Shuffle::Xor(1), 16)]), "no whole number");
     assert_eq!(verify(&kernel(16, vec![shuffle(real(1.0), Shuffle::Xor(1), 16)])), Ok(()));
 }
@@ -360,15 +386,20 @@ fn vector_loops() {
     bad(vec![Stmt::Declare(A, real(0.0)), count(LoopKind::Simd(vec![A]), read)], only);
     let assigns = count(LoopKind::Simd(vec![]), vec![Stmt::Assign(A, add(v(A), real(1.0)))]);
     bad(vec![Stmt::Declare(A, real(0.0)), assigns], "not independent: they assign `a`");
-    bad(vec![count(LoopKind::Simd(vec![A]), vec![Stmt::Declare(A, real(0.0)), Stmt::Assign(A, add(v(A), real(1.0)))])],
-        "not declared before the loop");
+    bad(
+        vec![count(LoopKind::Simd(vec![A]), vec![Stmt::Declare(A, real(0.0)), Stmt::Assign(A, add(v(A), real(1.0)))])],
+        "not declared before the loop",
+    );
     let own = vec![Stmt::Declare(A, real(0.0)), Stmt::Assign(A, real(1.0)), store(Y, v(N), v(A))];
     good(vec![count(LoopKind::Simd(vec![]), own)]);
     let inside = |stmt| vec![count(LoopKind::Simd(vec![]), vec![stmt])];
     bad(inside(block_barrier()), "a barrier in a vector loop");
     bad(inside(shuffle(real(1.0), Shuffle::Xor(1), 8)), "a shuffle in a vector loop");
     bad(inside(Stmt::Fence), "a fence in a vector loop");
-    bad(inside(Stmt::AtomicAdd { old: M, buffer: COUNT, index: int(0), value: int(1) }), "an atomic addition in a vector loop");
+    bad(
+        inside(Stmt::AtomicAdd { old: M, buffer: COUNT, index: int(0), value: int(1) }),
+        "an atomic addition in a vector loop",
+    );
     let inner = Stmt::For { var: M, from: int(0), to: int(2), step: 1, kind: LoopKind::Simd(vec![]), body: vec![] };
     bad(inside(inner), "cannot stand in another");
 }

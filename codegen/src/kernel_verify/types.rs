@@ -11,7 +11,9 @@ impl Checker<'_, '_> {
         match expr {
             Expr::Real(_, ty) => self.real_literal(*ty),
             Expr::Int(value) => {
-                self.require(fits(*value, self.kernel().index), || format!("{value} is too large for the kernel's integers"))?;
+                self.require(fits(*value, self.kernel().index), || {
+                    format!("{value} is too large for the kernel's integers")
+                })?;
                 Some(Type::Int)
             }
             Expr::Bool(_) => Some(Type::Bool),
@@ -76,7 +78,9 @@ impl Checker<'_, '_> {
     }
 
     fn real_literal(&mut self, ty: Type) -> Option<Type> {
-        self.require(matches!(ty, Type::F32 | Type::F64), || format!("a real number cannot be of type {}", type_name(ty)))?;
+        self.require(matches!(ty, Type::F32 | Type::F64), || {
+            format!("a real number cannot be of type {}", type_name(ty))
+        })?;
         Some(ty)
     }
 

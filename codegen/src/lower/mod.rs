@@ -65,7 +65,8 @@ pub enum LowerError {
 
 impl LowerError {
     fn too_large(operator: &str, span: Span) -> Self {
-        let help = "a let that reads the unknown several times is copied at every reading: name fewer steps or use fluxes";
+        let help =
+            "a let that reads the unknown several times is copied at every reading: name fewer steps or use fluxes";
         LowerError::TooLarge { operator: operator.to_string(), limit: node::LARGEST, help, span }
     }
 
@@ -185,11 +186,7 @@ fn condition_extent(c: &p::Condition, lets: &[(usize, usize)]) -> (usize, usize)
 
 fn grid(op: &p::Operator, sizes: &[u64]) -> Grid {
     let axis = |(a, &n): (&p::Axis, &u64)| math::Axis { letter: a.letter.clone(), size_name: a.size.clone(), size: n };
-    Grid {
-        axes: op.axes.iter().zip(sizes).map(axis).collect(),
-        centring: op.centring,
-        components: op.unknowns.len(),
-    }
+    Grid { axes: op.axes.iter().zip(sizes).map(axis).collect(), centring: op.centring, components: op.unknowns.len() }
 }
 
 fn data(d: &p::Data, profile: bool) -> math::Data {

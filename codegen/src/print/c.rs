@@ -95,11 +95,16 @@ impl C<'_> {
         out.function(&kernel.name);
         header(out, kernel);
         if kernel.waits_for_grid() {
-            out.verbatim(&format!("#error \"{} waits for the whole grid, which calls for single blocks cannot\"", kernel.name));
+            out.verbatim(&format!(
+                "#error \"{} waits for the whole grid, which calls for single blocks cannot\"",
+                kernel.name
+            ));
             return;
         }
         let name = &kernel.name;
-        out.open(&format!("void {name}(long long block_x, long long block_y, long long block_z, void *const *buffers) {{"));
+        out.open(&format!(
+            "void {name}(long long block_x, long long block_y, long long block_z, void *const *buffers) {{"
+        ));
         self.arguments(out);
         self.arrays(out);
         if kernel.lane_count() == 1 {
@@ -248,7 +253,9 @@ impl Target for C<'_> {
         match kind {
             LoopKind::Simd(_) if self.kernel.lane_count() == 1 => self.simd(out, stmt, simd_sums(kind)),
             // GCC has no word for "completely": the number of iterations says it, where it is known.
-            LoopKind::Unroll(0) => out.code(&format!("#pragma GCC unroll {}", trips(stmt).unwrap_or(8).clamp(1, 65534))),
+            LoopKind::Unroll(0) => {
+                out.code(&format!("#pragma GCC unroll {}", trips(stmt).unwrap_or(8).clamp(1, 65534)))
+            }
             LoopKind::Unroll(n) => out.code(&format!("#pragma GCC unroll {}", n.min(&65534))),
             LoopKind::Sequential | LoopKind::Simd(_) => {}
         }
@@ -286,4 +293,3 @@ impl Target for C<'_> {
         out.code("__atomic_thread_fence(__ATOMIC_SEQ_CST);");
     }
 }
-

@@ -90,7 +90,9 @@ impl Cuda<'_> {
             let buffer = &self.kernel.buffers[id.0];
             let (ty, name, extent) = (element_name(buffer.element), &buffer.name, buffer.extent);
             if dynamic {
-                out.code(&format!("{ty}* const {name} = reinterpret_cast<{ty}*>(shared_memory + {start});  // {extent}"));
+                out.code(&format!(
+                    "{ty}* const {name} = reinterpret_cast<{ty}*>(shared_memory + {start});  // {extent}"
+                ));
             } else {
                 let align = if self.usage.wide[id.0] { "__align__(16) " } else { "" };
                 out.code(&format!("__shared__ {align}{ty} {name}[{extent}];"));

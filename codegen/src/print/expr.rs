@@ -217,13 +217,13 @@ fn load(dialect: &dyn Dialect, buffer: BufferId, index: &Expr) -> Piece {
     let loaded = Piece::atom(element(dialect, buffer, index));
     let kernel = dialect.kernel();
     let stored = kernel.buffers.get(buffer.0).map(|buffer| buffer.element);
-    let exact = match (stored, kernel.index) {
-        (Some(Element::F32 | Element::F64) | None, _) => true,
-        (Some(Element::I16 | Element::U16 | Element::I32), IndexWidth::I32) => true,
-        (Some(Element::I64), IndexWidth::I64) => true,
-        _ => false,
+    let converts = match stored {
+        Some(Element::U32) => true,
+        Some(Element::I16 | Element::U16 | Element::I32) => kernel.index == IndexWidth::I64,
+        Some(Element::I64) => kernel.index == IndexWidth::I32,
+        Some(Element::F32 | Element::F64) | None => false,
     };
-    if exact { loaded } else { dialect.cast(Type::Int, loaded) }
+    if converts { dialect.cast(Type::Int, loaded) } else { loaded }
 }
 
 fn binary(dialect: &dyn Dialect, op: Op, a: &Expr, b: &Expr) -> Piece {
@@ -295,7 +295,8 @@ fn extremum(dialect: &dyn Dialect, op: Op, a: &Expr, b: &Expr) -> Piece {
         return Piece::atom(format!("{}({a}, {b})", dialect.real_extremum(op, ty)));
     }
     // Overloads are chosen by both arguments, which must therefore have one type.
-    let side = |expr: &Expr| if dialect.widens() && is_narrow(expr) { wide(dialect, expr) } else { piece(dialect, expr) };
+    let side =
+        |expr: &Expr| if dialect.widens() && is_narrow(expr) { wide(dialect, expr) } else { piece(dialect, expr) };
     Piece::atom(format!("{}({}, {})", dialect.integer_extremum(op), side(a).text, side(b).text))
 }
 

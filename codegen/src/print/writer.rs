@@ -123,7 +123,8 @@ fn comment_lines(text: &str) -> Vec<String> {
 }
 
 fn upsets(c: char) -> bool {
-    (c.is_control() && c != '\t') || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    (c.is_control() && c != '\t')
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Splits a line of code before operators (after commas) at the lowest nesting that fits.
@@ -180,8 +181,10 @@ mod tests {
     #[test]
     fn long_lines_break_at_the_outermost_operators() {
         let line = "x = aaaaaaaaaaaaaaaa * (bbbbbbbbbbbbbbbb + cccccccc) + dddddddddddd * (eeeeeeeeee - ffffffff);";
-        assert_eq!(wrap(line, 60), ["x = aaaaaaaaaaaaaaaa * (bbbbbbbbbbbbbbbb + cccccccc)",
-            "+ dddddddddddd * (eeeeeeeeee - ffffffff);"]);
+        assert_eq!(
+            wrap(line, 60),
+            ["x = aaaaaaaaaaaaaaaa * (bbbbbbbbbbbbbbbb + cccccccc)", "+ dddddddddddd * (eeeeeeeeee - ffffffff);"]
+        );
         let unbreakable = "x".repeat(200);
         assert_eq!(wrap(&unbreakable, 60), [unbreakable.as_str()]);
     }

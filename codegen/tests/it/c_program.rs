@@ -53,12 +53,17 @@ fn main_function(kernel: &Kernel) -> String {
         let buffer = &kernel.buffers[id.0];
         let (ty, len) = (c_type(buffer.element), buffer.extent);
         text += &format!("static {ty} array_{n}[{len}];\n");
-        read += &format!("    for (int n = 0; n < {len}; ++n) {{ if (scanf(\"%lf\", &value) != 1) return 1; array_{n}[n] = ({ty})value; }}\n");
+        read += &format!(
+            "    for (int n = 0; n < {len}; ++n) {{ if (scanf(\"%lf\", &value) != 1) return 1; array_{n}[n] = ({ty})value; }}\n"
+        );
         write += &format!("    for (int n = 0; n < {len}; ++n) printf(\"%.17g\\n\", (double)array_{n}[n]);\n");
         names.push(format!("array_{n}"));
     }
     let [x, y, z] = kernel.grid;
-    text += &format!("\nint main(void) {{\n    double value;\n{read}    void *const arrays[] = {{ {} }};\n", names.join(", "));
+    text += &format!(
+        "\nint main(void) {{\n    double value;\n{read}    void *const arrays[] = {{ {} }};\n",
+        names.join(", ")
+    );
     text += &format!("    for (int z = 0; z < {z}; ++z) for (int y = 0; y < {y}; ++y) for (int x = 0; x < {x}; ++x) ");
     text += &format!("{}(x, y, z, arrays);\n{write}    return 0;\n}}\n", kernel.name);
     text

@@ -127,8 +127,16 @@ pub fn host_line_sweep() -> Kernel {
     let kept = |level: VarId, line: VarId| add(mul(v(level), int(8)), v(line));
     let forward = vec![
         Stmt::Let(at, own(v(level), v(line))),
-        Stmt::Let(pivot, div(f32(1.0), sub(load(diagonal, v(level)), select(
-            lt(int(0), v(level)), load(upper, sub(kept(level, line), int(8))), f32(0.0))))),
+        Stmt::Let(
+            pivot,
+            div(
+                f32(1.0),
+                sub(
+                    load(diagonal, v(level)),
+                    select(lt(int(0), v(level)), load(upper, sub(kept(level, line), int(8))), f32(0.0)),
+                ),
+            ),
+        ),
         store(upper, kept(level, line), neg(v(pivot))),
         store(z, v(at), mul(load(r, v(at)), v(pivot))),
     ];
@@ -183,10 +191,10 @@ pub fn tiled_sweep() -> Kernel {
     let names = ["i", "j", "here", "cell", "row", "column", "before", "part", "entry"];
     let [i, j, here, cell, row, column, before, part, entry] = names.map(|name| k.var(name, Type::Int));
     let [alpha, centre, r_new] = ["alpha", "centre", "r_new"].map(|name| k.var(name, Type::F32));
-    let [sigma, total, from_half, from_rest] = ["sigma", "total", "half_sum", "rest_sum"].map(|name| k.var(name, Type::F64));
-    let lane_is = |x: i64, y: i64| {
-        op(Op::And, cmp(Cmp::Eq, Expr::Lane(0), int(x)), cmp(Cmp::Eq, Expr::Lane(1), int(y)))
-    };
+    let [sigma, total, from_half, from_rest] =
+        ["sigma", "total", "half_sum", "rest_sum"].map(|name| k.var(name, Type::F64));
+    let lane_is =
+        |x: i64, y: i64| op(Op::And, cmp(Cmp::Eq, Expr::Lane(0), int(x)), cmp(Cmp::Eq, Expr::Lane(1), int(y)));
     let clamp = |e: Expr, n: i64| op(Op::Min, op(Op::Max, e, int(0)), int(n - 1));
     let fill = Stmt::For {
         var: row,
@@ -200,13 +208,22 @@ pub fn tiled_sweep() -> Kernel {
             to: int(34),
             step: 32,
             kind: LoopKind::Sequential,
-            body: vec![store(tile, add(mul(v(row), int(34)), v(column)), load(p, add(
-                clamp(sub(add(mul(Expr::Block(0), int(32)), v(column)), int(1)), nx),
-                mul(clamp(sub(add(mul(Expr::Block(1), int(8)), v(row)), int(1)), ny), int(nx)))))],
+            body: vec![store(
+                tile,
+                add(mul(v(row), int(34)), v(column)),
+                load(
+                    p,
+                    add(
+                        clamp(sub(add(mul(Expr::Block(0), int(32)), v(column)), int(1)), nx),
+                        mul(clamp(sub(add(mul(Expr::Block(1), int(8)), v(row)), int(1)), ny), int(nx)),
+                    ),
+                ),
+            )],
         }],
     };
     let at = |offset: i64| load(tile, add(v(cell), int(offset)));
-    let differences = add(add(sub(at(1), v(centre)), sub(at(-1), v(centre))), add(sub(at(34), v(centre)), sub(at(-34), v(centre))));
+    let differences =
+        add(add(sub(at(1), v(centre)), sub(at(-1), v(centre))), add(sub(at(34), v(centre)), sub(at(-34), v(centre))));
     let finish = vec![
         Stmt::Fence,
         Stmt::AtomicAdd { old: before, buffer: arrived, index: int(0), value: int(1) },
@@ -239,24 +256,33 @@ pub fn tiled_sweep() -> Kernel {
         Stmt::Shuffle { var: from_rest, value: v(sigma), mode: Shuffle::Index(add(Expr::Lane(0), int(0))), width: 32 },
         when(cmp(Cmp::Eq, Expr::Lane(0), int(0)), vec![store(warp, Expr::Lane(1), v(from_rest))]),
         Stmt::Barrier(Scope::Block),
-        when(lane_is(0, 0), [
-            vec![
-                Stmt::Assign(sigma, f64(0.0)),
-                count(entry, int(8), LoopKind::Unroll(0), vec![Stmt::Assign(sigma, add(v(sigma), load(warp, v(entry))))]),
-                store(partial, add(Expr::Block(0), mul(Expr::Block(1), int(nx / 32))), v(sigma)),
-            ],
-            finish,
-        ].concat()),
+        when(
+            lane_is(0, 0),
+            [
+                vec![
+                    Stmt::Assign(sigma, f64(0.0)),
+                    count(
+                        entry,
+                        int(8),
+                        LoopKind::Unroll(0),
+                        vec![Stmt::Assign(sigma, add(v(sigma), load(warp, v(entry))))],
+                    ),
+                    store(partial, add(Expr::Block(0), mul(Expr::Block(1), int(nx / 32))), v(sigma)),
+                ],
+                finish,
+            ]
+            .concat(),
+        ),
         Stmt::Barrier(Scope::Block),
         when(cmp(Cmp::Ne, load(last, int(0)), int(0)), total_up),
     ];
     k
 }
 
-/// Wide accesses of every kind, 64-bit indices.
-pub fn wide_copy() -> Kernel {
-    let n = 1 << 32;
-    let mut k = kernel("wide_copy", [1 << 20, 1, 1], [256, 1, 1]);
+/// Wide accesses of every kind, 64-bit indices; four elements a lane.
+pub fn wide_copy(blocks: u64) -> Kernel {
+    let n = blocks * 256 * 4;
+    let mut k = kernel("wide_copy", [blocks, 1, 1], [256, 1, 1]);
     k.index = IndexWidth::I64;
     k.doc = vec!["wide accesses".to_owned()];
     let x = k.read("x", Element::F32, n);
@@ -284,14 +310,19 @@ pub fn wide_copy() -> Kernel {
         },
         Stmt::LoadWide { vars: vec![d0, d1, d2, d3], buffer: d, index: v(at) },
         Stmt::StoreWide { buffer: d, index: v(at), values: vec![v(d0), v(d2), load(d, v(at)), add(v(d0), v(d3))] },
-        store(y, add(mul(int(70_000), int(70_000)), op(Op::Min, v(at), int(1))), load(staged, index)),
+        store(
+            y,
+            add(v(at), op(Op::Rem, add(mul(int(70_000), int(70_000)), op(Op::Min, v(at), int(1))), int(4))),
+            load(staged, index),
+        ),
     ];
     k
 }
 
 /// Every operator and function, in one precision; on the host.
 pub fn every_expression(ty: Type) -> Kernel {
-    let (name, element) = if ty == Type::F32 { ("expressions_f32", Element::F32) } else { ("expressions_f64", Element::F64) };
+    let (name, element) =
+        if ty == Type::F32 { ("expressions_f32", Element::F32) } else { ("expressions_f64", Element::F64) };
     let mut k = kernel(name, [4, 3, 2], [1, 1, 1]);
     k.doc = vec!["every expression".to_owned()];
     let x = k.read("x", element, 24);
@@ -310,12 +341,13 @@ pub fn every_expression(ty: Type) -> Kernel {
         Stmt::Let(unread, real(f64::NAN)),
     ];
     let (a, b, c) = (v(a), v(b), v(c));
-    let functions = [Math::Sqrt, Math::Exp, Math::Log, Math::Sin, Math::Cos, Math::Tan, Math::Tanh, Math::Abs, Math::Floor];
-    let mut values: Vec<Expr> = functions.iter().map(|&f| call(f, &[a.clone()])).collect();
+    let functions =
+        [Math::Sqrt, Math::Exp, Math::Log, Math::Sin, Math::Cos, Math::Tan, Math::Tanh, Math::Abs, Math::Floor];
+    let mut values: Vec<Expr> = functions.iter().map(|&f| call(f, std::slice::from_ref(&a))).collect();
     values.extend([
         call(Math::Pow, &[a.clone(), b.clone()]),
         call(Math::Fma, &[a.clone(), b.clone(), c.clone()]),
-        add(call(Math::IsFinite, &[a.clone()]), real(1e-30)),
+        add(call(Math::IsFinite, std::slice::from_ref(&a)), real(1e-30)),
         op(Op::Min, a.clone(), b.clone()),
         op(Op::Max, a.clone(), real(f64::NEG_INFINITY)),
         sub(a.clone(), sub(b.clone(), c.clone())),
@@ -327,10 +359,17 @@ pub fn every_expression(ty: Type) -> Kernel {
         div(a.clone(), mul(b.clone(), c.clone())),
         mul(div(a.clone(), b.clone()), c.clone()),
         add(a.clone(), real(-3.0)),
-        select(op(Op::Or, v(odd), op(Op::And, lt(a.clone(), b.clone()), not(lt(b.clone(), c.clone())))), a.clone(),
-            select(v(odd), b.clone(), c.clone())),
+        select(
+            op(Op::Or, v(odd), op(Op::And, lt(a.clone(), b.clone()), not(lt(b.clone(), c.clone())))),
+            a.clone(),
+            select(v(odd), b.clone(), c.clone()),
+        ),
         select(cmp(Cmp::Ne, not(v(odd)), lt(a.clone(), b.clone())), a.clone(), b.clone()),
-        select(op(Op::And, op(Op::Or, v(odd), Expr::Bool(true)), cmp(Cmp::Ge, a.clone(), b.clone())), add(a.clone(), real(1.0)), real(0.5)),
+        select(
+            op(Op::And, op(Op::Or, v(odd), Expr::Bool(true)), cmp(Cmp::Ge, a.clone(), b.clone())),
+            add(a.clone(), real(1.0)),
+            real(0.5),
+        ),
         cast(ty, cast(Type::Int, b.clone())),
         cast(ty, div(op(Op::Max, sub(v(n), int(1)), int(0)), int(2))),
         cast(ty, cast(Type::F64, cast(Type::F32, a.clone()))),
@@ -349,8 +388,12 @@ pub fn two_phases() -> Kernel {
     let x = k.write("x", Element::F64, 64);
     let y = k.write("y", Element::F64, 64);
     let count_of = k.write("count", Element::I32, 1);
-    let (at, swapped, up, old) =
-        (k.var("at", Type::Int), k.var("swapped", Type::F64), k.var("from_below", Type::Int), k.var("unused_count", Type::Int));
+    let (at, swapped, up, old) = (
+        k.var("at", Type::Int),
+        k.var("swapped", Type::F64),
+        k.var("from_below", Type::Int),
+        k.var("unused_count", Type::Int),
+    );
     k.body = vec![
         Stmt::Let(at, add(mul(Expr::Block(0), int(16)), Expr::Lane(0))),
         Stmt::Shuffle { var: swapped, value: load(x, v(at)), mode: Shuffle::Xor(1), width: 2 },

@@ -16,16 +16,14 @@ fn verified(kernel: Kernel) -> Kernel {
 }
 
 fn host_kernels() -> Vec<Kernel> {
-    let kernels = vec![
-        samples::host_line_sweep(),
-        samples::every_expression(Type::F32),
-        samples::every_expression(Type::F64),
-    ];
+    let kernels =
+        vec![samples::host_line_sweep(), samples::every_expression(Type::F32), samples::every_expression(Type::F64)];
     kernels.into_iter().map(verified).collect()
 }
 
 fn device_kernels() -> Vec<Kernel> {
-    let kernels = vec![samples::tiled_sweep(), samples::wide_copy(), samples::two_phases(), samples::large_tile()];
+    let kernels =
+        vec![samples::tiled_sweep(), samples::wide_copy(1 << 22), samples::two_phases(), samples::large_tile()];
     kernels.into_iter().map(verified).collect()
 }
 
@@ -151,6 +149,25 @@ fn lanes_of_a_block_meet_on_the_host() {
     assert_eq!(result[5], [0.0], "the counter is ready for the next launch");
     assert_eq!(result[6], [partial.iter().fold(0.0, |sum, part| sum + part)]);
     assert_eq!(run(&kernel, &arrays(1.0)), arrays(1.0), "a raised status leaves everything as it is");
+}
+
+#[test]
+fn wide_accesses_are_those_of_their_elements() {
+    let kernel = verified(samples::wide_copy(2));
+    let n = 2048;
+    let (x, y, d) = (numbers(n, 6), numbers(n, 7), numbers(n, 8));
+    let columns: Vec<f64> = (0..n).map(|i| ((i * 37 + 11) % (n - 1) + 1) as f64).collect();
+    let result = run(&kernel, &[x.clone(), y.clone(), columns.clone(), d.clone()]);
+    let (mut new_y, mut new_d) = (y.clone(), d.clone());
+    for at in (0..n).step_by(4) {
+        let (c0, c1) = (columns[at] as usize, columns[at + 1] as usize);
+        new_y[at] = x[c0];
+        new_y[at + 1] = x[columns[c1] as usize - 1];
+        new_y[at + 2] = x[at + 2];
+        new_y[at + (4_900_000_000 + at.min(1)) % 4] = x[at + 3];
+        new_d[at..at + 4].copy_from_slice(&[d[at], d[at + 2], d[at], d[at] + d[at + 3]]);
+    }
+    assert_eq!(result, [x, new_y, columns, new_d]);
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Names {
         if let Some(later) = self.later.get(name) {
             let error =
                 Diagnostic::new("used-before-definition", span, format!("`{name}` is used before its definition"));
-            let error = error.note(*later, "defined here").help("a value reads only what stands above it");
+            let error = error.note(*later, "defined here").help("a value reads only what is defined before it");
             return Err(Box::new(error));
         }
         let error = Diagnostic::new("unknown-name", span, format!("nothing is called `{name}`")).label("unknown name");

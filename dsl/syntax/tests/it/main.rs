@@ -4,4 +4,6 @@
 mod bad;
 mod files;
 mod library;
+mod meaning;
 mod programs;
+mod robust;
