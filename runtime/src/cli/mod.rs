@@ -18,6 +18,9 @@ mod bench;
 mod cache;
 mod check;
 mod doctor;
+mod emit;
+mod explain;
+mod ir;
 mod list;
 mod solve;
 mod verify;
@@ -26,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, ProgramArgs, RunArgs};
+use args::{Cli, Command, CompileArgs, ProgramArgs, RunArgs};
 use failure::Failure;
 use out::Out;
 
@@ -55,6 +58,9 @@ fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
     match command {
         Command::Check(args) => check::run(&args, out),
         Command::Solve(args) => solve::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Ir(args) => ir::run(&args, out),
+        Command::Emit(args) => emit::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Bench(args) => bench::run(&args, out),
         Command::Doctor => doctor::run(out),
@@ -78,12 +84,18 @@ fn choose<'l>(loaded: &'l Loaded, args: &ProgramArgs) -> Builder<'l> {
     builder
 }
 
+/// The same, with the schedule that is asked for.
+fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
+    let builder = choose(loaded, &args.program);
+    match &args.schedule {
+        Some(schedule) => builder.schedule(schedule),
+        None => builder,
+    }
+}
+
 /// Compiles a problem and says on standard error what the user should know.
 fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
-    let mut builder = choose(loaded, &args.compile.program).backend(args.backend);
-    if let Some(schedule) = &args.compile.schedule {
-        builder = builder.schedule(schedule);
-    }
+    let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
     }

@@ -103,7 +103,6 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
             "attainable": report.attainable,
             "bound": report.bound,
         },
-        "replacements": report.replacements,
         "restarts": report.restarts,
         "seconds": {
             "compile": report.timings.compile.as_secs_f64(),
