@@ -27,7 +27,7 @@ use std::fmt::Write;
 use kernelwright_syntax::program::{Operator, Precision};
 
 use crate::backend::open::Choice;
-use crate::load::{Loaded, compile};
+use crate::load::{Loaded, from_text};
 use crate::registry::Registered;
 use crate::solve::{Error, Solver};
 
@@ -120,16 +120,15 @@ impl System {
     /// A solver or preconditioner that does not parse or fit; its place is in the text of the problem.
     pub fn load(&self) -> Result<Loaded, Error> {
         let failed = |error: crate::load::LoadError| Error::Input(error.to_string());
-        let folder = std::path::PathBuf::new;
         let mut text = self.operator.source.to_string();
         if let Some(own) = self.solver_program.filter(|own| own.source != self.operator.source) {
             text.push_str(own.source);
         }
-        let declared = compile(self.operator.file, text.clone(), folder()).map_err(failed)?.program;
+        let declared = from_text(self.operator.file, text.clone()).map_err(failed)?.program;
         let operator = declared.operators.iter().find(|operator| operator.name == self.operator.name);
         let operator = operator.ok_or_else(|| Error::Input(format!("there is no operator {}", self.operator.name)))?;
         text.push_str(&self.problem(operator));
-        compile(self.operator.file, text, folder()).map_err(failed)
+        from_text(self.operator.file, text).map_err(failed)
     }
 
     /// Compiles once; the result solves many times.

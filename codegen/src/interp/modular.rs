@@ -81,11 +81,7 @@ impl Residue {
         let bits = value.to_bits();
         let fraction = bits & ((1 << 52) - 1);
         let exponent = (bits >> 52) & 0x7ff;
-        let (k, m) = if exponent == 0 {
-            (fraction, -1074)
-        } else {
-            (fraction | (1 << 52), exponent as i64 - 1075)
-        };
+        let (k, m) = if exponent == 0 { (fraction, -1074) } else { (fraction | (1 << 52), exponent as i64 - 1075) };
         // The order of 2 is 61, so every power of two, negative ones too, is one of 61.
         let magnitude = Residue::new(k) * Residue(1 << m.rem_euclid(61));
         Some(if value.is_sign_negative() { -magnitude } else { magnitude })

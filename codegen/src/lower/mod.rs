@@ -64,6 +64,14 @@ pub enum LowerError {
 }
 
 impl LowerError {
+    /// Where it stands in the source, if it is about an expression.
+    pub fn span(&self) -> Option<Span> {
+        match self {
+            LowerError::TooLarge { span, .. } | LowerError::NotLinear { span, .. } => Some(*span),
+            LowerError::Sizes { .. } => None,
+        }
+    }
+
     fn too_large(operator: &str, span: Span) -> Self {
         let help =
             "a let that reads the unknown several times is copied at every reading: name fewer steps or use fluxes";
@@ -77,7 +85,7 @@ impl LowerError {
 }
 
 /// Deepest expression, lets substituted.
-const DEEPEST: usize = 400;
+const DEEPEST: usize = 1000;
 
 /// Lowers an operator for concrete sizes.
 ///

@@ -51,7 +51,7 @@ fn shared_memory_without_barrier() {
     let first = &faults[0];
     assert_eq!((first.block, first.lane, first.index), ([0, 0, 0], [0, 0, 0], Some(1)));
     assert_eq!(first.place, "body[0].body[1]");
-    assert_eq!(first.statement, "out[((block.x * 8) + lane.x)] = words[((lane.x + 1) % 8)]");
+    assert_eq!(first.statement, "out[block.x * 8 + lane.x] = words[(lane.x + 1) % 8]");
     // Two blocks, three rounds, eight lanes.
     assert_eq!(first.count, 48);
 }

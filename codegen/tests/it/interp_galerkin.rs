@@ -36,9 +36,15 @@ fn kernel(element: Element) -> Kernel {
     let f_shared = b.shared("f_shared", element, FIELDS * MICROBLOCK * NODES);
 
     let thread = b.set("thread", Type::Int, at(1) * NODES as i64 + at(0));
-    b.repeat_by(thread, (DIRECTIONS * NODES * NODES) as i64, (NODES * MICROBLOCK) as i64, LoopKind::Sequential, |b, n| {
-        b.store(d_shared, n.clone(), load(matrices, n));
-    });
+    b.repeat_by(
+        thread,
+        (DIRECTIONS * NODES * NODES) as i64,
+        (NODES * MICROBLOCK) as i64,
+        LoopKind::Sequential,
+        |b, n| {
+            b.store(d_shared, n.clone(), load(matrices, n));
+        },
+    );
     let own = b.set("own", Type::Int, block() * MICROBLOCK as i64 + at(1));
     let inside = b.set("inside", Type::Bool, lt(own.clone(), ELEMENTS as i64));
     b.when(inside.clone(), |b| {
@@ -92,12 +98,8 @@ fn check<N: Number>() {
     let metric = N::randoms(&mut rng, ELEMENTS * DIRECTIONS);
     let fields = N::randoms(&mut rng, FIELDS * ELEMENTS * NODES);
     let mut bench = Bench::<N>::new();
-    let args = [
-        bench.reals(&matrices),
-        bench.reals(&metric),
-        bench.reals(&fields),
-        bench.empty(N::ELEMENT, fields.len()),
-    ];
+    let args =
+        [bench.reals(&matrices), bench.reals(&metric), bench.reals(&fields), bench.empty(N::ELEMENT, fields.len())];
     let stats = bench.launch(&kernel(N::ELEMENT), &args);
     assert_eq!(bench.read(args[3]), oracle(&matrices, &metric, &fields));
     let blocks = ELEMENTS.div_ceil(MICROBLOCK) as u64;

@@ -70,6 +70,25 @@ fn ill_formed_kernels_are_errors() {
     }
 }
 
+#[test]
+fn bounds_of_loops_stay() {
+    let bound = |load_bound: bool| {
+        let mut b = Builder::new("moving", 1, 1);
+        let count = b.global("count", Element::I32, 1);
+        let limit = b.declare("limit", Type::Int, 3);
+        let to = if load_bound { load(count, 0) } else { var(limit) };
+        b.repeat(0, to, |b, n| if load_bound { b.store(count, 0, n) } else { b.assign(limit, n) });
+        b.finish()
+    };
+    for kernel in [bound(true), bound(false)] {
+        let error = Prepared::new(&kernel).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "kernel `moving` is not well formed at body[1]: a loop whose bound reads what its body changes"
+        );
+    }
+}
+
 /// status[0] = 1 where the measure is within the bound.
 fn status_kernel() -> Kernel {
     let mut b = Builder::new("test", 1, 1);

@@ -158,7 +158,7 @@ fn plain_and_atomic_accesses_conflict() {
 
 #[test]
 fn atomic_operations_count_across_blocks() {
-    let mut b = Builder::new("count", 5, 8);
+    let mut b = Builder::new("take_turns", 5, 8);
     let count = b.global("count", Element::I32, 1);
     let seen = b.output("seen", Element::I32, 40);
     let old = b.atomic_add(count, 0, 2);

@@ -171,7 +171,8 @@ impl Generator {
         if step < 0 {
             (from, to) = (to, from);
         }
-        // Loop variables are never assigned: they are hidden from the generator.
+        // Bounds and loop variables are never assigned: they are hidden from the generator.
+        let to = self.b.set("bound", Type::Int, E(to)).0;
         let var = self.b.variable("n", Type::Int);
         let body = self.body(count, depth);
         self.vars.truncate(known);
@@ -252,7 +253,9 @@ impl Lane<'_> {
     fn run(&mut self, body: &[Stmt]) {
         for stmt in body {
             match stmt {
-                Stmt::Declare(var, value) | Stmt::Assign(var, value) => self.vars[var.0] = Some(self.eval(value)),
+                Stmt::Let(var, value) | Stmt::Declare(var, value) | Stmt::Assign(var, value) => {
+                    self.vars[var.0] = Some(self.eval(value))
+                }
                 Stmt::Store { buffer: HELD_BUFFER, index, value } => {
                     let Value::F64(value) = self.eval(value) else { unreachable!() };
                     self.held[self.int(index) as usize] = value;

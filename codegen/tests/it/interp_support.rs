@@ -6,6 +6,7 @@ use kernelwright_codegen::interp::{
     BlockOrder, BufferHandle, Fault, Field, InterpError, Memory, Modular, Native, Options, Residue, Stats, launch,
 };
 use kernelwright_codegen::kernel::*;
+use kernelwright_codegen::kernel_verify::verify;
 
 /// An expression, with operators.
 #[derive(Debug, Clone)]
@@ -412,6 +413,7 @@ impl<N: Number> Bench<N> {
 
     /// Runs in every order of blocks (in place, so the kernel must be repeatable); the counts of the last run.
     pub fn launch(&mut self, kernel: &Kernel, args: &[BufferHandle]) -> Stats {
+        verify(kernel).unwrap_or_else(|errors| panic!("{errors:#?}"));
         let orders = [BlockOrder::Descending, BlockOrder::Shuffled(7), BlockOrder::Ascending];
         let run = |blocks| {
             let options = Options { blocks, ..Options::default() };

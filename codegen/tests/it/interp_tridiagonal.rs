@@ -148,13 +148,8 @@ fn check<T: Number>() {
     a[..COLUMNS].fill(T::integer(0));
     c[(N - 1) * COLUMNS..].fill(T::integer(0));
     let mut bench = Bench::<T>::new();
-    let args = [
-        bench.reals(&a),
-        bench.reals(&b),
-        bench.reals(&c),
-        bench.reals(&f),
-        bench.empty(T::ELEMENT, N * COLUMNS),
-    ];
+    let args =
+        [bench.reals(&a), bench.reals(&b), bench.reals(&c), bench.reals(&f), bench.empty(T::ELEMENT, N * COLUMNS)];
     let stats = bench.launch(&kernel(T::ELEMENT), &args);
     let x = bench.read(args[4]);
     for column in 0..COLUMNS {

@@ -53,7 +53,7 @@ fn differences_are_found_in_sums() {
 }
 
 /// Puts the matrix together from the terms, resolving every entry on its own.
-fn matrix(op: &Operator, evaluator: &Evaluator, keep: impl Fn(usize, usize) -> bool) -> Vec<BTreeMap<usize, f64>> {
+pub fn matrix(op: &Operator, evaluator: &Evaluator, keep: impl Fn(usize, usize) -> bool) -> Vec<BTreeMap<usize, f64>> {
     let Space::Axes(grid) = &op.space;
     let mut rows = Vec::new();
     for row in 0..op.rows.len() {

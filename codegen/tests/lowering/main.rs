@@ -7,4 +7,5 @@ mod couplings;
 mod facts;
 mod matrices;
 mod operators;
+mod random;
 mod tables;

@@ -182,6 +182,20 @@ fn unknowns_in_lets_are_substituted_up_to_a_limit() {
 }
 
 #[test]
+fn long_sums_are_lowered_and_endless_ones_refused() {
+    for (terms, fits) in [(900, true), (1100, false)] {
+        let mut b = Build::new("op", Centring::Cells, 1);
+        let p = b.param("p");
+        let row = (0..terms).fold(num(0.0), |sum, n| sum + p.clone() * (u([n % 40, 0, 0]) - u([0; 3])));
+        b.apply("u", row);
+        match lower(&b.0, &[9]) {
+            Ok(op) => assert!(fits && verify(&op).is_ok()),
+            Err(e) => assert!(!fits && matches!(e, LowerError::TooLarge { limit: 1000, .. }), "{e}"),
+        }
+    }
+}
+
+#[test]
 fn what_is_not_linear_or_has_no_size_is_refused() {
     let cases = [
         (u([0; 3]) * u([1, 0, 0]), "a product of unknowns"),

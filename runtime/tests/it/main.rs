@@ -10,6 +10,7 @@ mod cache_sharing;
 mod cli;
 mod cli_usage;
 mod cli_verify;
+mod doctor;
 mod fake;
 mod npy;
 mod outputs;

@@ -1,7 +1,9 @@
 //! Damaged programs: whatever the input, an answer and no panic.
 
 use crate::files;
-use kernelwright_syntax::{compile, compile_tokens};
+use crate::programs::without_places;
+use kernelwright_syntax::parse::parse_text;
+use kernelwright_syntax::{compile, compile_tokens, print};
 use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
 
 /// A small generator with a fixed seed.
@@ -57,13 +59,21 @@ fn survives(text: &str) {
         let rendered = errors.to_string();
         assert!(rendered.starts_with("error: ") && rendered.contains("--> damaged.kw"), "{text}\n{rendered}");
     }
+    if let Ok(ast) = parse_text("damaged.kw", text) {
+        let printed = print::program(&ast);
+        let again = parse_text("printed.kw", &printed).unwrap_or_else(|errors| panic!("{text}\n{printed}\n{errors}"));
+        assert_eq!(print::program(&again), printed, "{text}");
+        if text.len().is_multiple_of(4) {
+            assert_eq!(without_places(&ast), without_places(&again), "{text}\n{printed}");
+        }
+    }
 }
 
 #[test]
 fn damaged_programs_never_panic() {
     let mut random = Random(1);
     for (_, text) in files::good() {
-        for _ in 0..250 {
+        for _ in 0..60 {
             survives(&damage(&text, &mut random));
         }
     }
@@ -104,6 +114,14 @@ fn deep_and_long_inputs_are_refused() {
     }
     survives(&"(".repeat(100_000));
     survives(&wrap(&format!("{}*u", "9".repeat(100_000))));
+}
+
+#[test]
+fn many_errors_take_linear_time() {
+    let unknown: String = (0..2000).map(|i| format!("let a{i} = b{i};\n")).collect();
+    survives(&format!("operator o {{ grid cells [i: nx]; boundary i: periodic; apply u => u; {unknown} }}"));
+    let unknown: String = (0..2000).map(|i| format!("x{i} = 1; y{i} = z{i};\n")).collect();
+    survives(&format!("solver s(A: any) {{ residual r = f - A*u; {unknown} }}"));
 }
 
 #[test]
