@@ -2,14 +2,15 @@
 //!
 //! Every stage of the compiler is one call here; the command shows what stands between two of them.
 
-use kernelwright_codegen::apply;
 use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Variant};
 use kernelwright_codegen::math::{self, Space};
 use kernelwright_codegen::module::Module;
-use kernelwright_codegen::plan::schedule::{Arithmetic, Order, Schedule};
+use kernelwright_codegen::plan::schedule::Arithmetic;
+use kernelwright_codegen::plan::search::Limits;
+use kernelwright_codegen::plan::{self, Plan};
 use kernelwright_codegen::trace;
 use kernelwright_codegen::{loops, math_verify};
 use kernelwright_syntax::program::{Precision, Problem, Program};
@@ -23,18 +24,16 @@ pub struct Planned {
     pub operator: math::Operator,
     /// The loop as vector values.
     pub graph: Graph,
-    /// Schedules to choose from, the preferred one first.
-    pub schedules: Vec<Schedule>,
-    /// Which one was carried out.
+    /// Schedules to choose from, carried out: the textbook's first, then fewest words first.
+    pub plans: Vec<Plan>,
+    /// Which one is used.
     pub chosen: usize,
-    /// The loop as sweeps and fences.
-    pub loops: loops::Program,
 }
 
 impl Planned {
-    /// Words per point and iteration of the schedule, where it says so.
-    pub fn words(&self) -> Option<f64> {
-        None
+    /// The schedule that is used.
+    pub fn plan(&self) -> &Plan {
+        &self.plans[self.chosen]
     }
 }
 
@@ -74,23 +73,26 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
 pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
     let operator = operator(program, problem)?;
     let graph = graph(program, problem, &operator)?;
-    let schedules = schedules();
+    let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
-        None => 0,
-        Some(name) => schedules.iter().position(|own| own.name == name).ok_or_else(|| {
-            let names: Vec<&str> = schedules.iter().map(|own| own.name.as_str()).collect();
+        None => preferred(&plans),
+        Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {
+            let names: Vec<&str> = plans.iter().map(|plan| plan.schedule.name.as_str()).collect();
             Error::Usage(format!("no schedule is called `{name}`; there are {}", names.join(", ")))
         })?,
     };
-    let loops = apply::apply(&graph, &schedules[chosen]).map_err(|error| Error::Internal(error.to_string()))?;
-    Ok(Planned { operator, graph, schedules, chosen, loops })
+    Ok(Planned { operator, graph, plans, chosen })
 }
 
-/// Schedules to choose from.
-fn schedules() -> Vec<Schedule> {
-    let in_order =
-        |name: &str, order| Schedule { name: name.to_string(), order, main: None, arithmetic: Arithmetic::Same };
-    vec![in_order("fused", Order::Fused), in_order("statement", Order::Statement)]
+/// Bytes that move in the time of one operation, at least: devices of today do several operations a byte.
+const WORDS_PER_OPERATION: f64 = 1.0 / 64.0;
+
+/// The schedule that should be fastest where nothing was measured: of those with the program's own arithmetic, the
+/// one with least memory traffic, operations counted at a fraction of a word.
+fn preferred(plans: &[Plan]) -> usize {
+    let weight = |plan: &Plan| plan.cost.words + WORDS_PER_OPERATION * plan.cost.flops;
+    let same = (0..plans.len()).filter(|number| plans[*number].schedule.arithmetic == Arithmetic::Same);
+    same.min_by(|a, b| weight(&plans[*a]).total_cmp(&weight(&plans[*b]))).unwrap_or(0)
 }
 
 /// Maps a scheduled loop to kernels of a target.

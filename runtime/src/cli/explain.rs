@@ -2,6 +2,8 @@
 
 use kernelwright_codegen::loops::{Control, Program, Role};
 use kernelwright_codegen::math;
+use kernelwright_codegen::plan::Plan;
+use kernelwright_codegen::plan::schedule::Arithmetic;
 use serde_json::{Value, json};
 
 use super::args::ExplainArgs;
@@ -25,23 +27,34 @@ pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     let precision = precision_name(problem.precision);
     out.line(format!("{}: {solver} on {operator}, {} in {precision}", problem.name, sizes.join(" x ")))?;
     schedules(&planned, out)?;
-    steps(&planned.loops, out)?;
+    steps(&planned.plan().program, out)?;
     storage(&planned, out)?;
     facts(&planned.operator, out)?;
     out.object(&object(&planned, &problem.name))?;
     Ok(0)
 }
 
+/// What a round of the loop costs under each schedule.
 fn schedules(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
-    out.line("\nSchedules")?;
-    for (number, schedule) in planned.schedules.iter().enumerate() {
-        let mark = if number == planned.chosen { "*" } else { " " };
-        let text = schedule.text(&planned.graph);
-        text.lines().enumerate().try_for_each(|(line, text)| {
-            out.line(format!("{} {text}", if line == 0 { mark } else { " " }))
-        })?;
+    out.line("\nSchedules: per point and iteration")?;
+    let title = ["  ", "", "words", "operations", "divisions", "sweeps", "fences", "vectors", ""];
+    let mut rows = vec![title.map(String::from).to_vec()];
+    for (number, plan) in planned.plans.iter().enumerate() {
+        let (cost, mark) = (&plan.cost, if number == planned.chosen { "* " } else { "  " });
+        let arithmetic = match plan.schedule.arithmetic {
+            Arithmetic::Same => "",
+            Arithmetic::DifferentRecurrence => "different recurrence",
+        };
+        let counts = [cost.words, cost.flops, cost.divisions, cost.sweeps, cost.fences, f64::from(cost.buffers)];
+        let mut row = vec![mark.to_string(), plan.schedule.name.clone()];
+        row.extend(counts.map(|count| (10.0 * count).round() / 10.0).map(|count| count.to_string()));
+        row.push(arithmetic.to_string());
+        rows.push(row);
     }
-    Ok(())
+    columns(&rows).iter().try_for_each(|line| out.line(line))?;
+    out.line("\nThe one that is used (*)")?;
+    let text = planned.plan().schedule.text(&planned.graph);
+    text.lines().skip(1).try_for_each(|line| out.line(line))
 }
 
 /// Sweeps and fences of a section, in order, with their depth.
@@ -97,7 +110,7 @@ fn owned(program: &Program) -> Vec<(&str, u32)> {
 
 fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
     out.line("\nStorage")?;
-    let names: Vec<String> = owned(&planned.loops)
+    let names: Vec<String> = owned(&planned.plan().program)
         .iter()
         .map(|(name, n)| if *n == 1 { name.to_string() } else { format!("{name} ({n} buffers)") })
         .collect();
@@ -127,6 +140,20 @@ fn facts(operator: &math::Operator, out: &mut Out) -> Result<(), Failure> {
     columns(&rows).iter().try_for_each(|line| out.line(line))
 }
 
+fn schedule_object(plan: &Plan) -> Value {
+    json!({
+        "name": plan.schedule.name,
+        "same_arithmetic": plan.schedule.arithmetic == Arithmetic::Same,
+        "words": plan.cost.words,
+        "coefficient_words": plan.cost.coefficient_words,
+        "operations": plan.cost.flops,
+        "divisions": plan.cost.divisions,
+        "sweeps": plan.cost.sweeps,
+        "fences": plan.cost.fences,
+        "vectors": plan.cost.buffers,
+    })
+}
+
 fn object(planned: &Planned, problem: &str) -> Value {
     let facts: Vec<Value> = planned
         .operator
@@ -135,11 +162,11 @@ fn object(planned: &Planned, problem: &str) -> Value {
         .map(|fact| json!({ "fact": fact_name(fact.fact), "standing": standing(fact.standing), "why": fact.why }))
         .collect();
     let vectors: Vec<Value> =
-        owned(&planned.loops).iter().map(|(name, n)| json!({ "name": name, "buffers": n })).collect();
+        owned(&planned.plan().program).iter().map(|(name, n)| json!({ "name": name, "buffers": n })).collect();
     json!({
         "problem": problem,
-        "schedule": planned.schedules[planned.chosen].name,
-        "schedules": planned.schedules.iter().map(|schedule| schedule.name.as_str()).collect::<Vec<_>>(),
+        "schedule": planned.plan().schedule.name,
+        "schedules": planned.plans.iter().map(schedule_object).collect::<Vec<_>>(),
         "vectors": vectors,
         "tables": planned.operator.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
         "facts": facts,

@@ -22,13 +22,13 @@ pub(super) fn run(args: &IrArgs, out: &mut Out) -> Result<u8, Failure> {
         Stage::Graph => builder.plan()?.graph.text(),
         Stage::Schedule => {
             let planned = builder.plan()?;
-            planned.schedules[planned.chosen].text(&planned.graph)
+            planned.plan().schedule.text(&planned.graph)
         }
-        Stage::Loops => loops_text::text(&builder.plan()?.loops),
+        Stage::Loops => loops_text::text(&builder.plan()?.plan().program),
         Stage::Kernel => {
             let (_, problem) = builder.chosen()?;
-            let loops = builder.plan()?.loops;
-            let module = pipeline::module(&loops, args.target.into(), problem.precision, problem.iterations)?;
+            let planned = builder.plan()?;
+            let module = pipeline::module(&planned.plan().program, args.target.into(), problem.precision, problem.iterations)?;
             let kernels: Vec<String> = module.kernels.iter().map(|kernel| kernel.to_string()).collect();
             kernels.join("\n")
         }

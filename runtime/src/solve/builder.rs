@@ -148,9 +148,10 @@ impl<'l> Builder<'l> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
         let planned = pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())?;
-        let words = planned.words();
-        let module = pipeline::module(&planned.loops, backend.target(), problem.precision, problem.iterations)?;
-        let engine = Engine::new(planned.loops, module, backend, problem.iterations)?;
+        let plan = planned.plan();
+        let words = Some(plan.cost.words);
+        let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations)?;
+        let engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
