@@ -232,13 +232,15 @@ pub enum Rule {
 
 /// A row as a sum of terms, for preconditioners, facts and counting. See [`couplings`](crate::couplings).
 ///
-/// term = coefficient * (u[plus] - u[minus]), or coefficient * u[plus]. With `flux`, everything is read at the
-/// flux's position (the row's position + shift, wrapped along a periodic axis), and the term vanishes where the
-/// flux does.
+/// term = outer * coefficient * (u[plus] - u[minus]), or outer * coefficient * u[plus]. With `flux`, the coefficient
+/// and the unknowns are read at the flux's position (the row's position + shift, wrapped along a periodic axis), and
+/// the term vanishes where the flux does; `outer` is what the row multiplies the flux by, read at the row's position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Term {
     /// The flux the term belongs to and its shift from the row.
     pub flux: Option<(usize, Shift)>,
+    /// Factor read at the row's own position; only with a flux, and only where it is not one.
+    pub outer: Option<Expr>,
     /// Free of unknowns.
     pub coefficient: Expr,
     /// Component and shift relative to the term's position.

@@ -1,0 +1,482 @@
+//! Evaluation of a sweep's values at positions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::MapError;
+use super::builder::Builder;
+use super::context::Context;
+use super::fold;
+use super::images::{Piece, Place, images};
+use super::position::{Frame, Position, side};
+use super::rows::Reading;
+use crate::kernel::{Access, BufferId, Expr, IndexWidth, LoopKind, Stmt, Type, VarId};
+use crate::loops::{BinaryOp, PointExpr, ScalarId, Sweep, ValueId, ValueKind, Version};
+use crate::module::Arg;
+
+/// How a load that must not happen everywhere is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guarding {
+    /// `guard ? buffer[index] : 0`, a predicated load.
+    Predicate,
+    /// `buffer[guard ? index : somewhere inside]`, which vectorises.
+    Clamp,
+}
+
+/// A value of the sweep's own point that is read back instead of being evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// From the vector it was stored to.
+    Stored(Version),
+    /// From an array along the line (of an axis); see [`super::line::Arrays`].
+    Array(super::line::ArrayId, usize),
+}
+
+/// What was evaluated before, in the open blocks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Value(usize, usize, Position),
+    Flux(usize, Reading, Position),
+}
+
+/// Evaluates the values of one sweep into one kernel.
+pub(super) struct Eval<'a, 'c> {
+    pub(super) cx: &'c Context<'a>,
+    pub(super) sweep: &'a Sweep,
+    pub(super) b: Builder,
+    pub(super) frame: Frame,
+    pub(super) guarding: Guarding,
+    /// Condition of the branch that is being evaluated, if any.
+    pub(super) ambient: Option<VarId>,
+    /// Values read back at the own point.
+    pub(super) kept: BTreeMap<ValueId, Kept>,
+    /// Arrays along the own line, for [`Kept::Array`].
+    pub(super) arrays: super::line::Arrays,
+    /// Components of values that are known at the own point (the solution, in its loop).
+    pub(super) known: BTreeMap<(ValueId, usize), Expr>,
+    memo: Vec<BTreeMap<Key, Option<Expr>>>,
+    /// Statements quoted in the open blocks.
+    quoted: Vec<BTreeSet<String>>,
+}
+
+impl<'a, 'c> Eval<'a, 'c> {
+    /// A kernel for a sweep, with its header.
+    pub(super) fn new(cx: &'c Context<'a>, sweep: &'a Sweep, guarding: Guarding) -> Eval<'a, 'c> {
+        let stored: Vec<Arg> = sweep.stores.iter().map(|s| Arg::Vector(s.to)).collect();
+        let mut b = Builder::new(&sweep.name, stored);
+        b.doc.extend(sweep.text.iter().cloned());
+        let frame = Frame::new(cx, &mut b);
+        let mut eval = Eval {
+            cx,
+            sweep,
+            b,
+            frame,
+            guarding,
+            ambient: None,
+            kept: BTreeMap::new(),
+            arrays: super::line::Arrays::default(),
+            known: BTreeMap::new(),
+            memo: vec![BTreeMap::new()],
+            quoted: vec![BTreeSet::new()],
+        };
+        eval.exits();
+        eval
+    }
+
+    /// Ends the kernel at once when the solve is over or the sweep's predicate does not hold.
+    fn exits(&mut self) {
+        super::scalars::exits(&mut self.b, self.cx, self.sweep.predicate);
+    }
+
+    /// Opens a loop.
+    pub(super) fn open_loop(&mut self, name: &str) -> VarId {
+        self.memo.push(BTreeMap::new());
+        self.quoted.push(BTreeSet::new());
+        self.b.open_loop(name)
+    }
+
+    /// Closes the loop opened last.
+    pub(super) fn close_loop(&mut self, var: VarId, from: Expr, to: Expr, step: i64, kind: LoopKind) {
+        self.memo.pop();
+        self.quoted.pop();
+        self.b.close_loop(var, from, to, step, kind);
+    }
+
+    /// Opens a conditional block.
+    pub(super) fn open_if(&mut self) {
+        self.memo.push(BTreeMap::new());
+        self.quoted.push(BTreeSet::new());
+        self.b.open_if();
+    }
+
+    /// Closes the conditional block opened last.
+    pub(super) fn close_if(&mut self, cond: Expr) {
+        self.memo.pop();
+        self.quoted.pop();
+        self.b.close_if(cond);
+    }
+
+    /// What a key was evaluated to.
+    pub(super) fn recall(&self, key: &Key) -> Option<Option<Expr>> {
+        self.memo.iter().rev().find_map(|m| m.get(key).cloned())
+    }
+
+    /// Remembers an evaluation for the innermost block.
+    pub(super) fn remember(&mut self, key: Key, value: Option<Expr>) {
+        self.memo.last_mut().expect("the kernel's own block is open").insert(key, value);
+    }
+
+    /// Quotes a statement above its code, once.
+    pub(super) fn quote(&mut self, text: &str) {
+        if self.quoted.iter().any(|q| q.contains(text)) {
+            return;
+        }
+        self.quoted.last_mut().expect("the kernel's own block is open").insert(text.to_string());
+        self.b.comment(text);
+    }
+
+    /// Component `c` of a value at a position inside the grid (where its guard holds).
+    pub(super) fn value(&mut self, v: ValueId, c: usize, at: &Position) -> Result<Expr, MapError> {
+        let here = self.frame.is_here(at);
+        if here && let Some(known) = self.known.get(&(v, c)) {
+            return Ok(known.clone());
+        }
+        let key = Key::Value(v.0, c, at.clone());
+        if let Some(Some(known)) = self.recall(&key) {
+            return Ok(known);
+        }
+        let name = self.value_name(v, c, at);
+        let value = match self.kept.get(&v) {
+            Some(&Kept::Stored(version)) if here => self.load_vector(version, c, at, &name)?,
+            Some(&Kept::Array(array, axis)) if here => self.load_kept(array, c, axis),
+            _ => self.define(v, c, at, here, &name)?,
+        };
+        let value = self.b.bind(&name, value);
+        self.remember(key, Some(value.clone()));
+        Ok(value)
+    }
+
+    /// Evaluates a value's definition.
+    fn define(&mut self, v: ValueId, c: usize, at: &Position, here: bool, name: &str) -> Result<Expr, MapError> {
+        let sweep = self.sweep;
+        let kind = &sweep.values[v.0].kind;
+        if here && let Some(text) = &sweep.values[v.0].text {
+            self.quote(text);
+        }
+        match kind {
+            ValueKind::Load(version) => self.load_vector(*version, c, at, name),
+            ValueKind::Map(e) => self.point(e, c, at),
+            ValueKind::Apply(x) => self.row(c, at, Reading::Linear(x.0)),
+            ValueKind::AffinePart => self.row(c, at, Reading::Affine),
+            ValueKind::Magnitude(x) => self.row(c, at, Reading::Magnitude(x.0)),
+            ValueKind::Diagonal(x) => self.over_diagonal(*x, c, at),
+            ValueKind::Solve(..) => {
+                Err(MapError::Internal(format!("`{}` solves along a line and is read elsewhere", self.sweep.values[v.0].name)))
+            }
+        }
+    }
+
+    /// Name of a value at a position: `p_here`, `p_east`, `z_k2`.
+    fn value_name(&self, v: ValueId, c: usize, at: &Position) -> String {
+        let value = &self.sweep.values[v.0];
+        let component = if self.cx.grid.components > 1 {
+            format!("_{}", self.cx.operator().unknowns.get(c).cloned().unwrap_or_else(|| c.to_string()))
+        } else {
+            String::new()
+        };
+        let suffix = self.frame.suffix(self.cx, at);
+        let here = match value.kind {
+            ValueKind::Load(_) => "_here",
+            _ => "_new",
+        };
+        let suffix = if suffix.is_empty() { here } else { &suffix };
+        format!("{}{component}{suffix}", value.name)
+    }
+
+    /// Pointwise arithmetic.
+    fn point(&mut self, e: &PointExpr, c: usize, at: &Position) -> Result<Expr, MapError> {
+        Ok(match e {
+            PointExpr::Value(v) => self.value(*v, c, at)?,
+            PointExpr::Scalar(s) => self.scalar(*s),
+            PointExpr::Number(x) => fold::real(*x, self.cx.real),
+            PointExpr::Neg(a) => fold::neg(self.point(a, c, at)?),
+            PointExpr::Abs(a) => fold::abs(self.point(a, c, at)?),
+            PointExpr::Binary(op, a, b) => {
+                let (a, b) = (self.point(a, c, at)?, self.point(b, c, at)?);
+                arithmetic(*op, a, b)
+            }
+        })
+    }
+
+    /// A scalar of the loop in the working precision.
+    fn scalar(&mut self, s: ScalarId) -> Expr {
+        let load = super::scalars::load(&mut self.b, self.cx, s);
+        let value = fold::cast(self.cx.real, Type::F64, load);
+        self.b.bind(&self.cx.program.scalars[s.0], value)
+    }
+
+    /// The buffer of a version.
+    pub(super) fn vector_buffer(&mut self, version: Version, access: Access) -> BufferId {
+        let mut name = self.cx.program.vectors[version.vector.0].name.clone();
+        match version.ahead {
+            0 => {}
+            1 => name.push_str("_next"),
+            n => name.push_str(&format!("_next{n}")),
+        }
+        let len = self.cx.points * self.cx.grid.components as u64;
+        self.b.global(Arg::Vector(version), &name, self.cx.options.precision, len, access)
+    }
+
+    /// A load from a vector.
+    fn load_vector(&mut self, version: Version, c: usize, at: &Position, name: &str) -> Result<Expr, MapError> {
+        let guard = at.guard;
+        let (base, step) = self.address(at);
+        let offset = self.component_offset(c);
+        let buffer = self.vector_buffer(version, Access::Read);
+        let load = match (guard, self.guarding) {
+            (Some(g), Guarding::Clamp) => {
+                let (safe, _) = self.address(&self.frame.here());
+                let index = fold::select(fold::var(g), fold::add(base, step), safe);
+                let index = self.b.bind(&format!("at_{name}"), index);
+                load_at(buffer, fold::add(index, offset))
+            }
+            (Some(g), Guarding::Predicate) => {
+                let load = load_at(buffer, fold::add(fold::add(base, step), offset));
+                fold::select(fold::var(g), load, fold::real(0.0, self.cx.real))
+            }
+            (None, _) => load_at(buffer, fold::add(fold::add(base, step), offset)),
+        };
+        Ok(load)
+    }
+
+    /// Distance of a component's values from the first one's.
+    fn component_offset(&mut self, c: usize) -> Expr {
+        fold::int(c as i64 * self.cx.points as i64)
+    }
+
+    /// Element of a vector (component 0) at a position: that of the own point, and the way from there.
+    pub(super) fn address(&mut self, at: &Position) -> (Expr, Expr) {
+        let axes: Vec<usize> = (0..self.cx.dims()).collect();
+        let extents: Vec<Expr> = self.frame.sizes.iter().map(|&n| fold::var(n)).collect();
+        self.element(at, &axes, &extents, "at")
+    }
+
+    /// Stores component `c` of a value at the own point.
+    pub(super) fn store(&mut self, to: Version, c: usize, value: Expr) {
+        let here = self.frame.here();
+        let (base, _) = self.address(&here);
+        let index = fold::add(base, self.component_offset(c));
+        let buffer = self.vector_buffer(to, Access::Write);
+        self.b.push(Stmt::Store { buffer, index, value });
+    }
+
+    /// Element of an array over some axes: the own point's, and the way from there to the position. Over one axis it is
+    /// the position itself.
+    pub(super) fn element(&mut self, at: &Position, axes: &[usize], extents: &[Expr], name: &str) -> (Expr, Expr) {
+        if let [axis] = *axes {
+            let coord = &at.coords[axis];
+            return (fold::var(coord.var), fold::int(coord.off));
+        }
+        let mut base = fold::int(0);
+        for (&axis, extent) in axes.iter().zip(extents).rev() {
+            let own = fold::var(self.frame.own[axis]);
+            base = if base == fold::int(0) { own } else { fold::add(own, fold::mul(extent.clone(), base)) };
+        }
+        let base = self.b.bind(name, base);
+        let mut step = fold::int(0);
+        let mut stride = fold::int(1);
+        for (&axis, extent) in axes.iter().zip(extents) {
+            let coord = &at.coords[axis];
+            let own = self.frame.own[axis];
+            if coord.var != own {
+                let way = fold::mul(stride.clone(), fold::sub(fold::var(coord.var), fold::var(own)));
+                let way = self.b.bind(&format!("step_{}", self.cx.letters()[axis]), way);
+                step = fold::add(step, way);
+            }
+            step = displaced(step, coord.off, stride.clone());
+            let next = fold::mul(stride, extent.clone());
+            stride = if axis + 1 < self.cx.dims() { self.b.bind("plane", next) } else { next };
+        }
+        (base, step)
+    }
+
+    /// Component `c` of a value read at a position that may be outside the grid, by the linear boundary rule; none
+    /// where it is zero for sure. With `absolute`, absolute values all along.
+    pub(super) fn read(&mut self, v: ValueId, c: usize, at: &Position, absolute: bool) -> Result<Option<Expr>, MapError> {
+        let mut target = at.clone();
+        let mut pieces = Vec::new();
+        for axis in 0..target.coords.len() {
+            target.coords[axis] = self.frame.unwrapped(&target.coords[axis]);
+            let coord = &target.coords[axis];
+            pieces.push(images(side(self.cx, axis), coord.off, coord.range));
+        }
+        if pieces.iter().any(|p| p.iter().all(|q| q.sign == 0)) {
+            return Ok(None);
+        }
+        let constant = |p: &Piece| matches!(p.place, Some(Place::Shifted(_)) | None);
+        let open: Vec<usize> = (0..pieces.len()).filter(|&a| pieces[a].len() > 1 || !constant(&pieces[a][0])).collect();
+        let mut sign = 1;
+        for (axis, pieces) in pieces.iter().enumerate() {
+            if let [Piece { place: Some(Place::Shifted(d)), sign: s, .. }] = pieces[..] {
+                target.coords[axis].off = d;
+                sign *= s;
+            }
+        }
+        let value = match open[..] {
+            [] => {
+                let target = self.frame.simplest(self.cx, target);
+                self.value(v, c, &target)?
+            }
+            [axis] if self.may_split(v) && pieces[axis].iter().all(constant) => {
+                self.split(v, c, &target, axis, &pieces[axis], absolute)?
+            }
+            _ => self.computed(v, c, target, &open, absolute)?,
+        };
+        let value = if absolute { fold::abs(value) } else { value };
+        Ok(Some(if sign < 0 && !absolute { fold::neg(value) } else { value }))
+    }
+
+    /// Whether a value is cheap enough to be written once per piece of an axis.
+    fn may_split(&self, v: ValueId) -> bool {
+        self.guarding == Guarding::Predicate && matches!(self.sweep.values[v.0].kind, ValueKind::Load(_))
+    }
+
+    /// A load whose landing place depends on one axis, as a choice between loads: `has_west ? p[at - 1] : -p_here`.
+    fn split(&mut self, v: ValueId, c: usize, at: &Position, axis: usize, pieces: &[Piece], absolute: bool) -> Result<Expr, MapError> {
+        let coord = at.coords[axis].clone();
+        let mut chosen: Option<Expr> = None;
+        for piece in pieces {
+            let value = self.alternative(v, c, at, axis, piece)?;
+            let value = if piece.sign < 0 && !absolute { fold::neg(value) } else { value };
+            chosen = Some(match chosen {
+                None => value,
+                Some(before) if piece.range.1 > piece.range.0 => {
+                    let cond = self.frame.within(self.cx, &mut self.b, axis, &coord, (piece.range.0, coord.range.1));
+                    fold::select(cond, value, before)
+                }
+                Some(before) => {
+                    let range = (coord.range.0, piece.range.0 - 1);
+                    let cond = self.frame.within(self.cx, &mut self.b, axis, &coord, range);
+                    fold::select(cond, before, value)
+                }
+            });
+        }
+        let chosen = chosen.expect("an axis has pieces");
+        let value = match at.guard {
+            Some(g) => fold::select(fold::var(g), chosen, fold::real(0.0, self.cx.real)),
+            None => chosen,
+        };
+        let name = self.value_name(v, c, at);
+        Ok(self.b.bind(&name, value))
+    }
+
+    /// One branch of a split reading; it is evaluated only where the piece applies, so its load needs no guard.
+    fn alternative(&mut self, v: ValueId, c: usize, at: &Position, axis: usize, piece: &Piece) -> Result<Expr, MapError> {
+        let Some(Place::Shifted(d)) = piece.place else {
+            return Ok(fold::real(0.0, self.cx.real));
+        };
+        let mut target = at.clone();
+        target.coords[axis].off = d;
+        target.coords[axis].range = piece.range;
+        target.guard = None;
+        let inside = |(a, c): (usize, &super::position::Coord)| self.frame.surely(c, 0, self.cx.size(a) as i64 - 1);
+        if target.coords.iter().enumerate().all(inside) {
+            let target = self.frame.simplest(self.cx, target);
+            return self.value(v, c, &target);
+        }
+        let ValueKind::Load(version) = self.sweep.values[v.0].kind else {
+            return Err(MapError::Internal("only loads are split".into()));
+        };
+        self.load_vector(version, c, &target, "")
+    }
+
+    /// A value whose landing place is an index computed on the axes in `open`. The index is inside the axis whether or
+    /// not the position's guard holds.
+    fn computed(&mut self, v: ValueId, c: usize, mut target: Position, open: &[usize], absolute: bool) -> Result<Expr, MapError> {
+        let (mut flipped, mut present) = (None, Expr::Bool(true));
+        for &axis in open {
+            let mut coord = target.coords[axis].clone();
+            coord.range = self.frame.range(coord.var);
+            let pieces = images(side(self.cx, axis), coord.off, coord.range);
+            if pieces.iter().any(|p| p.sign == 0) {
+                let cond = self.holds(axis, &coord, &pieces, |p| p.sign != 0);
+                present = fold::and(present, cond);
+            }
+            if pieces.iter().any(|p| p.sign < 0) {
+                let cond = self.holds(axis, &coord, &pieces, |p| p.sign < 0);
+                flipped = Some(match flipped {
+                    None => cond,
+                    Some(other) => fold::compare(crate::kernel::Cmp::Ne, other, cond),
+                });
+            }
+            target.coords[axis] = self.landing(axis, &coord, &pieces);
+        }
+        let target = self.frame.simplest(self.cx, target);
+        let mut value = self.value(v, c, &target)?;
+        if let Some(flipped) = flipped
+            && !absolute
+        {
+            value = fold::select(flipped, fold::neg(value.clone()), value);
+        }
+        Ok(fold::select(present, value, fold::real(0.0, self.cx.real)))
+    }
+
+    /// Condition that the coordinate is on one of the pieces that `wanted` picks.
+    pub(super) fn holds(&mut self, axis: usize, coord: &super::position::Coord, pieces: &[Piece], wanted: impl Fn(&Piece) -> bool) -> Expr {
+        let mut any = Expr::Bool(false);
+        let mut at = 0;
+        while at < pieces.len() {
+            let first = at;
+            while at < pieces.len() && wanted(&pieces[at]) {
+                at += 1;
+            }
+            if at > first {
+                let want = (pieces[first].range.0, pieces[at - 1].range.1);
+                let cond = self.frame.within(self.cx, &mut self.b, axis, coord, want);
+                any = fold::or(any, cond);
+            }
+            at += 1;
+        }
+        any
+    }
+
+    /// The landing place as a variable inside the axis.
+    pub(super) fn landing(&mut self, axis: usize, coord: &super::position::Coord, pieces: &[Piece]) -> super::position::Coord {
+        let index = self.frame.index_of(self.cx, &mut self.b, axis, coord, pieces);
+        let letter = self.cx.letters()[axis];
+        let offsets: Vec<i64> = (0..self.cx.dims()).map(|a| if a == axis { coord.off } else { 0 }).collect();
+        let name = format!("{letter}{}", super::names::displacement(&self.cx.letters(), &offsets));
+        let var = self.b.bind_var(&name, index);
+        let range = (0, self.cx.size(axis) as i64 - 1);
+        self.frame.know(var, range);
+        super::position::Coord { var, off: 0, range }
+    }
+}
+
+/// `step + off * stride`.
+fn displaced(step: Expr, off: i64, stride: Expr) -> Expr {
+    let way = fold::mul(fold::int(off.abs()), stride);
+    if off < 0 { fold::sub(step, way) } else { fold::add(step, way) }
+}
+
+/// `buffer[index]`.
+pub(super) fn load_at(buffer: BufferId, index: Expr) -> Expr {
+    Expr::Load(buffer, Box::new(index))
+}
+
+/// `a op b`.
+pub(super) fn arithmetic(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    match op {
+        BinaryOp::Add => fold::add(a, b),
+        BinaryOp::Sub => fold::sub(a, b),
+        BinaryOp::Mul => fold::mul(a, b),
+        BinaryOp::Div => fold::div(a, b),
+    }
+}
+
+/// Largest integer of a width.
+pub(super) fn largest(index: IndexWidth) -> i64 {
+    match index {
+        IndexWidth::I32 => i64::from(i32::MAX),
+        IndexWidth::I64 => i64::MAX,
+    }
+}

@@ -1,0 +1,265 @@
+//! Fences: one block that finishes the sums and runs the scalar statements in lane 0.
+//!
+//! A statement that raises the status word ends the fence: what follows runs in the branch where nothing was raised.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::builder::Builder;
+use super::context::{Context, Made};
+use super::eval::{arithmetic, load_at};
+use super::fold;
+use super::scalars;
+use super::sums::{block_totals, combined};
+use super::{MapError, Target};
+use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Math, Stmt, Type};
+use crate::loops::{Fence, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, status};
+use crate::module::Arg;
+
+/// Maps a fence.
+pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
+    let lanes = if cx.options.target == Target::Cuda { cx.options.variant.fence_lanes } else { 1 };
+    let mut b = Builder::new(&fence.name, vec![Arg::Scalars, Arg::Status, Arg::History]);
+    b.doc.push("finishes sums and runs the scalar statements between sweeps".to_string());
+    scalars::exits(&mut b, cx, fence.predicate);
+    let mut sums = BTreeSet::new();
+    fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
+    let mut writer = Writer { cx, b, sums: BTreeMap::new() };
+    let lane = Expr::Lane(0);
+    let parts = writer.strided(&sums, lanes)?;
+    if lanes > 1 {
+        let running: Vec<(SumKind, crate::kernel::VarId)> = parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
+        let totals = block_totals(&mut writer.b, &running, lane.clone(), lanes);
+        writer.b.open_if();
+        for (part, total) in parts.iter().zip(totals) {
+            let total = total.value(&mut writer.b);
+            writer.sums.insert(part.0, total);
+        }
+        writer.checked(&fence.statements)?;
+        writer.b.close_if(fold::compare(Cmp::Eq, lane, fold::int(0)));
+    } else {
+        for part in parts {
+            writer.sums.insert(part.0, fold::var(part.1));
+        }
+        writer.checked(&fence.statements)?;
+    }
+    Ok(writer.b.finish([1, 1, 1], [lanes, 1, 1], cx.index))
+}
+
+/// Writes the statements of a fence.
+struct Writer<'a, 'c> {
+    cx: &'c Context<'a>,
+    b: Builder,
+    /// Finished sums.
+    sums: BTreeMap<SumId, Expr>,
+}
+
+impl Writer<'_, '_> {
+    /// Every lane combines the partial sums of its blocks, in order.
+    fn strided(&mut self, sums: &BTreeSet<SumId>, lanes: u32) -> Result<Vec<(SumId, crate::kernel::VarId)>, MapError> {
+        let mut parts = Vec::new();
+        for &sum in sums {
+            let Some((number, blocks)) = self.cx.partials[sum.0] else {
+                return Err(MapError::Internal(format!("sum {} is read by a fence and made by no sweep", sum.0)));
+            };
+            let kind = self.cx.program.sums[sum.0];
+            let arg = Arg::Module(number);
+            let buffer = self.b.global(arg, &format!("partial_{}", sum.0), Element::F64, blocks, Access::Read);
+            let total = self.b.declare(&format!("sum_{}", sum.0), fold::real(0.0, Type::F64));
+            let block = self.b.open_loop("block");
+            let next = combined(&mut self.b, kind, fold::var(total), load_at(buffer, fold::var(block)));
+            self.b.push(Stmt::Assign(total, next));
+            let first = if lanes > 1 { Expr::Lane(0) } else { fold::int(0) };
+            self.b.close_loop(block, first, fold::int(blocks as i64), i64::from(lanes), LoopKind::Sequential);
+            parts.push((sum, total));
+        }
+        Ok(parts)
+    }
+
+    /// Runs the statements if all sums are finite.
+    fn checked(&mut self, statements: &[ScalarStmt]) -> Result<(), MapError> {
+        let mut bad = Expr::Bool(false);
+        for sum in self.sums.values() {
+            bad = fold::or(bad, infinite(sum.clone()));
+        }
+        self.raising(bad, fold::int(i64::from(status::NOT_FINITE)), |w| w.statements(statements))
+    }
+
+    /// Raises a status where the condition holds, and goes on where it does not.
+    fn raising(&mut self, cond: Expr, word: Expr, rest: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+        if cond == Expr::Bool(false) {
+            return rest(self);
+        }
+        let iteration = scalars::load(&mut self.b, self.cx, ScalarId::ITERATION);
+        self.b.open_if();
+        let buffer = scalars::status(&mut self.b, Access::Write);
+        let at = Expr::Cast(Type::Int, Box::new(iteration));
+        self.b.push(Stmt::Store { buffer, index: fold::int(0), value: word });
+        self.b.push(Stmt::Store { buffer, index: fold::int(1), value: at });
+        let then = self.b.close();
+        self.b.open_if();
+        rest(self)?;
+        let otherwise = self.b.close();
+        self.b.push(Stmt::If { cond, then, otherwise });
+        Ok(())
+    }
+
+    /// Statements in order; one that may raise takes the rest into its branch.
+    fn statements(&mut self, statements: &[ScalarStmt]) -> Result<(), MapError> {
+        let Some((first, rest)) = statements.split_first() else {
+            return Ok(());
+        };
+        match first {
+            ScalarStmt::Assign { scalar, value, text } => {
+                self.b.comment(text.clone());
+                let value = self.value(value)?;
+                self.assign(*scalar, value);
+                self.statements(rest)
+            }
+            ScalarStmt::Measure { measure, bound } => {
+                let (measure, bound) = (self.value(measure)?, self.value(bound)?);
+                self.assign(ScalarId::MEASURE, measure);
+                self.assign(ScalarId::BOUND, bound);
+                self.statements(rest)
+            }
+            ScalarStmt::Check { measure, bound } => self.check(measure, bound, rest),
+            ScalarStmt::Require { number, condition } => {
+                let info = self.cx.program.requires.get(*number);
+                if let Some(info) = info {
+                    self.b.comment(info.text.clone());
+                }
+                let holds = self.condition(condition)?;
+                let word = fold::int(i64::from(status::REQUIRE) + *number as i64);
+                self.raising(fold::not(holds), word, |w| w.statements(rest))
+            }
+            ScalarStmt::Raise { status, condition } => {
+                let cond = self.condition(condition)?;
+                self.raising(cond, fold::int(i64::from(*status)), |w| w.statements(rest))
+            }
+        }
+    }
+
+    /// The convergence test.
+    fn check(&mut self, measure: &ScalarExpr, bound: &ScalarExpr, rest: &[ScalarStmt]) -> Result<(), MapError> {
+        self.b.comment("check: converged when measure <= bound");
+        let (measure, bound) = (self.value(measure)?, self.value(bound)?);
+        let measure = fold::var(self.b.bind_here("measure", measure));
+        let bound = fold::var(self.b.bind_here("bound", bound));
+        self.assign(ScalarId::MEASURE, measure.clone());
+        self.assign(ScalarId::BOUND, bound.clone());
+        self.record(measure.clone());
+        let not_finite = infinite(measure.clone());
+        let met = fold::compare(Cmp::Le, measure, bound);
+        let (failed, converged) = (i64::from(status::NOT_FINITE), i64::from(status::CONVERGED));
+        let word = fold::select(not_finite.clone(), fold::int(failed), fold::int(converged));
+        self.raising(fold::or(not_finite, met), word, |w| w.statements(rest))
+    }
+
+    /// Appends a measure to the history, where it fits.
+    fn record(&mut self, measure: Expr) {
+        let len = self.cx.options.history_len;
+        if len == 0 {
+            return;
+        }
+        let iteration = scalars::load(&mut self.b, self.cx, ScalarId::ITERATION);
+        let at = fold::var(self.b.bind_here("iteration", Expr::Cast(Type::Int, Box::new(iteration))));
+        let buffer = self.b.global(Arg::History, "history", Element::F64, len, Access::Write);
+        self.b.open_if();
+        self.b.push(Stmt::Store { buffer, index: at.clone(), value: measure });
+        let fits = fold::and(
+            fold::compare(Cmp::Ge, at.clone(), fold::int(0)),
+            fold::compare(Cmp::Lt, at, fold::int(len as i64)),
+        );
+        self.b.close_if(fits);
+    }
+
+    /// Assigns a scalar.
+    fn assign(&mut self, scalar: ScalarId, value: Expr) {
+        let buffer: BufferId = scalars::buffer(&mut self.b, self.cx, Access::Write);
+        self.b.push(Stmt::Store { buffer, index: fold::int(scalar.0 as i64), value });
+    }
+
+    /// A scalar expression.
+    fn value(&mut self, e: &ScalarExpr) -> Result<Expr, MapError> {
+        Ok(match e {
+            ScalarExpr::Number(x) => fold::real(*x, Type::F64),
+            ScalarExpr::Scalar(s) => scalars::load(&mut self.b, self.cx, *s),
+            ScalarExpr::Sum(s) => {
+                self.sums.get(s).cloned().ok_or_else(|| MapError::Internal("a sum is not finished here".into()))?
+            }
+            ScalarExpr::Param(p) => scalars::param(&mut self.b, self.cx, self.cx.operator().params.len() + *p),
+            ScalarExpr::Neg(a) => fold::neg(self.value(a)?),
+            ScalarExpr::Binary(op, a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                arithmetic(*op, a, b)
+            }
+            ScalarExpr::Call(f, args) => {
+                let args = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>, _>>()?;
+                scalars::call(*f, args)
+            }
+            ScalarExpr::Truth(c) => {
+                let holds = self.condition(c)?;
+                fold::select(holds, fold::real(1.0, Type::F64), fold::real(0.0, Type::F64))
+            }
+        })
+    }
+
+    fn condition(&mut self, c: &ScalarCondition) -> Result<Expr, MapError> {
+        Ok(match c {
+            ScalarCondition::Compare(op, a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                fold::compare(scalars::comparison(*op), a, b)
+            }
+            ScalarCondition::And(a, b) => fold::and(self.condition(a)?, self.condition(b)?),
+            ScalarCondition::Or(a, b) => fold::or(self.condition(a)?, self.condition(b)?),
+            ScalarCondition::Not(a) => fold::not(self.condition(a)?),
+        })
+    }
+}
+
+/// Whether a real is infinite or NaN.
+fn infinite(e: Expr) -> Expr {
+    let finite = Expr::Call(Math::IsFinite, vec![e]);
+    fold::compare(Cmp::Eq, finite, fold::real(0.0, Type::F64))
+}
+
+/// Sums that a statement reads.
+fn sums_of(statement: &ScalarStmt, found: &mut BTreeSet<SumId>) {
+    match statement {
+        ScalarStmt::Assign { value, .. } => in_value(value, found),
+        ScalarStmt::Require { condition, .. } | ScalarStmt::Raise { condition, .. } => in_condition(condition, found),
+        ScalarStmt::Check { measure, bound } | ScalarStmt::Measure { measure, bound } => {
+            in_value(measure, found);
+            in_value(bound, found);
+        }
+    }
+}
+
+fn in_value(e: &ScalarExpr, found: &mut BTreeSet<SumId>) {
+    match e {
+        ScalarExpr::Sum(s) => {
+            found.insert(*s);
+        }
+        ScalarExpr::Number(_) | ScalarExpr::Scalar(_) | ScalarExpr::Param(_) => {}
+        ScalarExpr::Neg(a) => in_value(a, found),
+        ScalarExpr::Binary(_, a, b) => {
+            in_value(a, found);
+            in_value(b, found);
+        }
+        ScalarExpr::Call(_, args) => args.iter().for_each(|a| in_value(a, found)),
+        ScalarExpr::Truth(c) => in_condition(c, found),
+    }
+}
+
+fn in_condition(c: &ScalarCondition, found: &mut BTreeSet<SumId>) {
+    match c {
+        ScalarCondition::Compare(_, a, b) => {
+            in_value(a, found);
+            in_value(b, found);
+        }
+        ScalarCondition::And(a, b) | ScalarCondition::Or(a, b) => {
+            in_condition(a, found);
+            in_condition(b, found);
+        }
+        ScalarCondition::Not(a) => in_condition(a, found),
+    }
+}

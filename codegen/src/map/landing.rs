@@ -1,0 +1,299 @@
+//! Which couplings of a row stay at the point, or on its line, and with what factor.
+//!
+//! A row is a sum of terms c * (u[plus] - u[minus]) (see [`math::Term`]). Each end lands somewhere by the boundary rule:
+//! at the point, on its line, or elsewhere, where it is dropped. A difference with both ends on the line adds exactly
+//! nothing to the sum of the line's row; that sum, the *excess*, is built here without ever forming a diagonal.
+
+use std::collections::BTreeMap;
+
+use super::MapError;
+use super::builder::plus;
+use super::eval::Eval;
+use super::fold;
+use super::images::{Piece, Place, images};
+use super::position::{Coord, Position, side};
+use crate::couplings::terms;
+use crate::kernel::Expr;
+use crate::loops::ValueId;
+use crate::math::{Shift, Term};
+
+/// Where an end of a term lands in the row's line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// So many points further (the point itself: 0).
+    Band(i64),
+    /// At a border unknown of a closed line, by number.
+    Border(i64),
+}
+
+/// What is left of a row: entries beside the diagonal, and the sum of all.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LineRow {
+    /// Entries beside the diagonal, where they are not zero for sure.
+    pub(super) entries: BTreeMap<Target, Expr>,
+    /// Sum of the row, diagonal included.
+    pub(super) excess: Option<Expr>,
+}
+
+/// A line: its axis, and how many of its last points are border unknowns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    pub(super) axis: usize,
+    pub(super) border: i64,
+}
+
+/// A range of positions along an axis on which an end lands in one way.
+#[derive(Debug, Clone)]
+struct Segment {
+    range: (i64, i64),
+    /// None: not at the point (or not on the line).
+    target: Option<Target>,
+    sign: i64,
+}
+
+/// An integer that depends on the position.
+#[derive(Debug, Clone, PartialEq)]
+enum Factor {
+    Same(i64),
+    /// Along an axis, by ranges in ascending order.
+    By(usize, Vec<((i64, i64), Factor)>),
+}
+
+/// An end followed along the axes: its target and sign so far.
+type Trace = Option<(Option<Target>, i64)>;
+
+impl Eval<'_, '_> {
+    /// A value divided by the diagonal.
+    pub(super) fn over_diagonal(&mut self, x: ValueId, c: usize, at: &Position) -> Result<Expr, MapError> {
+        let row = self.landed(c, at, None)?;
+        let zero = fold::real(0.0, self.cx.real);
+        let diagonal = row.excess.unwrap_or_else(|| zero.clone());
+        let diagonal = self.b.bind("diagonal", diagonal);
+        let value = self.value(x, c, at)?;
+        let quotient = fold::div(value, diagonal);
+        Ok(match self.active(at)? {
+            Some(active) => fold::select(active, quotient, zero),
+            None => quotient,
+        })
+    }
+
+    /// The couplings of a row of component `c` that stay on the line, or at the point without one.
+    pub(super) fn landed(&mut self, c: usize, at: &Position, line: Option<Line>) -> Result<LineRow, MapError> {
+        let mut row = LineRow::default();
+        let before = self.ambient.take();
+        for term in &terms(self.cx.operator(), c) {
+            self.land_term(&mut row, term, c, at, line)?;
+        }
+        self.ambient = before;
+        Ok(row)
+    }
+
+    /// Adds a term's contributions.
+    fn land_term(&mut self, row: &mut LineRow, term: &Term, c: usize, at: &Position, line: Option<Line>) -> Result<(), MapError> {
+        let place = match term.flux {
+            Some((f, shift)) => self.face(f, shift, at),
+            None => Some(at.clone()),
+        };
+        let Some(place) = place else {
+            return Ok(());
+        };
+        let start = term.flux.map_or([0; 3], |f| f.1);
+        // Ranges that hold where the term does not vanish.
+        let region: Vec<Coord> = at
+            .coords
+            .iter()
+            .zip(&place.coords)
+            .map(|(own, there)| if own.var == there.var { Coord { range: there.range, ..own.clone() } } else { own.clone() })
+            .collect();
+        let ends = [Some((term.plus, 1)), term.minus.map(|m| (m, -1))];
+        let mut segments: Vec<(Vec<Vec<Segment>>, i64)> = Vec::new();
+        for ((component, shift), sign) in ends.into_iter().flatten() {
+            if component == c
+                && let Some(found) = self.segments(&region, add(start, shift), line)
+            {
+                segments.push((found, sign));
+            }
+        }
+        if segments.is_empty() {
+            return Ok(());
+        }
+        let coefficient = self.term_coefficient(term, &place, at)?;
+        let excess = factor(&region, &segments, &|targets| targets.iter().map(|t| t.1).sum());
+        if let Some(e) = self.times(&excess, &coefficient, &region) {
+            row.excess = plus(row.excess.take(), Some(e));
+        }
+        let mut targets: Vec<Target> = segments
+            .iter()
+            .flat_map(|(axes, _)| axes.iter().flatten())
+            .filter_map(|s| s.target)
+            .filter(|t| *t != Target::Band(0))
+            .collect();
+        targets.sort_unstable();
+        targets.dedup();
+        for target in targets {
+            let entry = factor(&region, &segments, &|found| {
+                found.iter().filter(|t| t.0 == Some(target)).map(|t| t.1).sum()
+            });
+            if let Some(e) = self.times(&entry, &coefficient, &region) {
+                let before = row.entries.remove(&target);
+                row.entries.extend(plus(before, Some(e)).map(|e| (target, e)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The coefficient of a term at its place, zero where the term vanishes, times its outer factor.
+    fn term_coefficient(&mut self, term: &Term, place: &Position, at: &Position) -> Result<Expr, MapError> {
+        let mut value = self.coefficient(&term.coefficient, place)?;
+        if let Some(outer) = &term.outer {
+            let outer = self.coefficient(outer, at)?;
+            value = fold::mul(outer, value);
+        }
+        if let (Some(_), Some(g)) = (term.flux, place.guard) {
+            value = fold::select(fold::var(g), value, fold::real(0.0, self.cx.real));
+        }
+        let name = match term.flux {
+            Some((f, shift)) => format!("coupling_{}", self.face_name(f, shift)),
+            None => "coupling".to_string(),
+        };
+        Ok(self.b.bind(&name, value))
+    }
+
+    /// Landing of an end along every axis; none if it never stays.
+    fn segments(&self, region: &[Coord], shift: Shift, line: Option<Line>) -> Option<Vec<Vec<Segment>>> {
+        let mut out = Vec::new();
+        for (axis, coord) in region.iter().enumerate() {
+            let pieces = images(side(self.cx, axis), coord.off + i64::from(shift[axis]), coord.range);
+            let along = line.filter(|l| l.axis == axis);
+            let n = self.cx.size(axis) as i64;
+            let segments: Vec<Segment> = pieces
+                .iter()
+                .flat_map(|p| match along {
+                    Some(line) => on_line(p, n - line.border),
+                    None => at_point(p, coord.off),
+                })
+                .collect();
+            if segments.iter().all(|s| s.target.is_none() || s.sign == 0) {
+                return None;
+            }
+            out.push(segments);
+        }
+        Some(out)
+    }
+
+    /// A factor times a coefficient; none where it is zero for sure.
+    fn times(&mut self, factor: &Factor, coefficient: &Expr, region: &[Coord]) -> Option<Expr> {
+        match factor {
+            Factor::Same(0) => None,
+            Factor::Same(x) => Some(fold::mul(fold::real(*x as f64, self.cx.real), coefficient.clone())),
+            Factor::By(axis, parts) => {
+                let coord = region[*axis].clone();
+                let zero = || fold::real(0.0, self.cx.real);
+                let mut chosen: Option<Expr> = None;
+                for (range, part) in parts {
+                    let value = self.times(part, coefficient, region).unwrap_or_else(zero);
+                    chosen = Some(match chosen {
+                        None => value,
+                        Some(before) => {
+                            let cond = self.frame.within(self.cx, &mut self.b, *axis, &coord, (range.0, coord.range.1));
+                            fold::select(cond, value, before)
+                        }
+                    });
+                }
+                chosen
+            }
+        }
+    }
+}
+
+/// Segments of a piece along an axis on which only the point itself, x + off, counts.
+fn at_point(piece: &Piece, off: i64) -> Vec<Segment> {
+    let whole = |target| vec![Segment { range: piece.range, target, sign: piece.sign }];
+    match piece.place {
+        Some(Place::Shifted(d)) if d == off => whole(Some(Target::Band(0))),
+        Some(Place::Mirrored(s)) if (s - off) % 2 == 0 && (piece.range.0..=piece.range.1).contains(&((s - off) / 2)) => {
+            let x = (s - off) / 2;
+            let part = |range: (i64, i64), target| Segment { range, target, sign: piece.sign };
+            [
+                part((piece.range.0, x - 1), None),
+                part((x, x), Some(Target::Band(0))),
+                part((x + 1, piece.range.1), None),
+            ]
+            .into_iter()
+            .filter(|s| s.range.0 <= s.range.1)
+            .collect()
+        }
+        _ => whole(None),
+    }
+}
+
+/// Segments of a piece along the line; unknowns from `inner` on are border unknowns.
+fn on_line(piece: &Piece, inner: i64) -> Vec<Segment> {
+    let sign = piece.sign;
+    let one = |x: i64, lands: i64| {
+        let target = if lands >= inner { Target::Border(lands - inner) } else { Target::Band(lands - x) };
+        Segment { range: (x, x), target: Some(target), sign }
+    };
+    match piece.place {
+        None => vec![Segment { range: piece.range, target: None, sign: 0 }],
+        Some(Place::Mirrored(s)) => (piece.range.0..=piece.range.1).map(|x| one(x, s - x)).collect(),
+        Some(Place::Shifted(d)) => {
+            let last = piece.range.1.min(inner - 1 - d);
+            let mut out = Vec::new();
+            if piece.range.0 <= last {
+                out.push(Segment { range: (piece.range.0, last), target: Some(Target::Band(d)), sign });
+            }
+            out.extend((piece.range.0.max(last + 1)..=piece.range.1).map(|x| one(x, x + d)));
+            out
+        }
+    }
+}
+
+/// What `leaf` makes of the ends that stay, as a factor by position. It gets (target, signed factor) of each.
+fn factor(region: &[Coord], ends: &[(Vec<Vec<Segment>>, i64)], leaf: &dyn Fn(&[(Option<Target>, i64)]) -> i64) -> Factor {
+    let traces: Vec<Trace> = ends.iter().map(|(_, sign)| Some((None, *sign))).collect();
+    follow(region, ends, 0, &traces, leaf)
+}
+
+fn follow(
+    region: &[Coord],
+    ends: &[(Vec<Vec<Segment>>, i64)],
+    axis: usize,
+    traces: &[Trace],
+    leaf: &dyn Fn(&[(Option<Target>, i64)]) -> i64,
+) -> Factor {
+    if axis == region.len() {
+        let staying: Vec<(Option<Target>, i64)> = traces.iter().flatten().copied().collect();
+        return Factor::Same(leaf(&staying));
+    }
+    let (first, last) = region[axis].range;
+    let mut parts: Vec<((i64, i64), Factor)> = Vec::new();
+    let mut from = first;
+    while from <= last {
+        let mut to = last;
+        let mut next: Vec<Trace> = Vec::new();
+        for ((segments, _), trace) in ends.iter().zip(traces) {
+            let here = segments[axis].iter().find(|s| s.range.0 <= from && from <= s.range.1);
+            next.push(match (here, trace) {
+                (Some(s), Some((target, sign))) => {
+                    to = to.min(s.range.1);
+                    let joined = if s.target == Some(Target::Band(0)) { *target } else { s.target.or(*target) };
+                    s.target.map(|_| (joined, sign * s.sign))
+                }
+                _ => None,
+            });
+        }
+        let value = follow(region, ends, axis + 1, &next, leaf);
+        match parts.last_mut() {
+            Some((range, before)) if *before == value => range.1 = to,
+            _ => parts.push(((from, to), value)),
+        }
+        from = to + 1;
+    }
+    if parts.len() == 1 { parts.swap_remove(0).1 } else { Factor::By(axis, parts) }
+}
+
+/// Shifts added.
+fn add(a: Shift, b: Shift) -> Shift {
+    [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
+}

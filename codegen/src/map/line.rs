@@ -1,0 +1,396 @@
+//! Sweeps that solve along lines: lanes, loops, and what happens in which of them.
+//!
+//! Each solve is a loop forwards along the line (right side, elimination) and one backwards (substitution). Values,
+//! stores and sums go into the first loop in which all they need is known; what a later loop needs again is read back
+//! from where it was stored, evaluated anew if that is only loads, or kept in an array along the line.
+//!
+//! CUDA: a lane per line. Host: a block of lines that advance together in an inner loop.
+
+use std::collections::BTreeMap;
+
+use super::context::{Context, Made};
+use super::elimination::Solver;
+use super::eval::{Eval, Guarding, Kept, load_at};
+use super::fold;
+use super::line_plan::Plan;
+use super::point::Blocks;
+use super::sums::{Accumulators, Places};
+use super::{MapError, Target};
+use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Space, Stmt, VarId};
+use crate::loops::{Store, Sum, SweepId, ValueId};
+use crate::module::Arg;
+
+/// Bytes of arrays that a lane may keep in its private memory.
+const PRIVATE_BYTES: u64 = 48 << 10;
+/// Bytes of arrays that a block of the host should keep on its stack.
+const STACK_BYTES: u64 = 512 << 10;
+
+/// Maps a sweep that solves along an axis.
+pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Made, MapError> {
+    let sweep = &cx.program.sweeps[sweep.0];
+    let plan = Plan::new(sweep, axis)?;
+    let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
+    let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
+    let solvers: Vec<Solver> =
+        (0..cx.grid.components).map(|c| Solver::new(cx, c, axis)).collect::<Result<_, _>>()?;
+    let host = cx.options.target == Target::Host;
+    let arrays = plan.arrays(cx.grid.components, &solvers);
+    let bytes = arrays * cx.size(axis) * if cx.options.precision == Element::F32 { 4 } else { 8 };
+    let (lanes, scratch) = if host {
+        let (chunk, scratch) = chunk(cx.options.variant.simd.min(size(cx, 0)), bytes);
+        ([chunk, 1], scratch)
+    } else {
+        let [x, y] = cx.options.variant.line_block.map(u64::from);
+        (if others.len() == 2 { [x, y] } else { [x * y, 1] }, bytes > PRIVATE_BYTES)
+    };
+    let blocks = Blocks::new([size(cx, 0).div_ceil(lanes[0]), size(cx, 1).div_ceil(lanes[1]), 1]);
+    let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let lines = cx.points / cx.size(axis);
+    let scratch = scratch.then(|| {
+        let len = arrays * cx.points;
+        let number = cx.buffer(format!("scratch_{}", sweep.name), cx.options.precision, len);
+        Scratch { number, len, lines }
+    });
+    let guarding = if host { Guarding::Clamp } else { Guarding::Predicate };
+    let mut eval = Eval::new(cx, sweep, guarding);
+    if let Some(scratch) = scratch {
+        eval.b.also_stores(Arg::Module(scratch.number));
+    }
+    eval.arrays = Arrays { stride: if host { lanes[0] as i64 } else { 1 }, scratch, ..Arrays::default() };
+    eval.frame.own = vec![VarId(usize::MAX); cx.dims()];
+    let sums = Accumulators::declare(&mut eval);
+    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks };
+    mapper.lines()?;
+    let Mapper { mut eval, sums, blocks, .. } = mapper;
+    let count = if host { 1 } else { (lanes[0] * lanes[1]) as u32 };
+    let lane = fold::add(Expr::Lane(0), if lanes[1] > 1 { fold::mul(fold::int(lanes[0] as i64), Expr::Lane(1)) } else { fold::int(0) });
+    sums.finish(&mut eval.b, &mut places, lane, count, blocks.number());
+    let shape = if host { [1, 1, 1] } else { [lanes[0] as u32, lanes[1] as u32, 1] };
+    let how = if host { format!("{} lines at a time", lanes[0]) } else { "a lane per line".to_string() };
+    eval.b.doc.push(how);
+    Ok(eval.b.finish(blocks.grid(), shape, cx.index))
+}
+
+/// Lines of a host block, and whether their arrays are too large for the stack all the same.
+fn chunk(wanted: u64, bytes: u64) -> (u64, bool) {
+    let mut chunk = wanted.max(1);
+    while chunk > 8 && chunk * bytes > STACK_BYTES {
+        chunk = chunk.div_ceil(2);
+    }
+    (chunk, chunk * bytes > 2 * STACK_BYTES)
+}
+
+/// One element per point of the own line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Array {
+    buffer: BufferId,
+    /// First row in a shared scratch buffer.
+    row: i64,
+}
+
+/// Global memory for the arrays of long lines.
+#[derive(Debug, Clone, Copy)]
+struct Scratch {
+    /// Module buffer.
+    number: usize,
+    len: u64,
+    lines: u64,
+}
+
+/// Index into the kept arrays of [`Arrays`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ArrayId(usize);
+
+/// Arrays along the own line: private to the lane (on the host: to the block, lines fastest) or, for long lines, in
+/// global memory.
+#[derive(Default)]
+pub(super) struct Arrays {
+    /// Arrays of values, per component.
+    kept: Vec<Vec<Array>>,
+    /// Distance of consecutive points in private arrays.
+    stride: i64,
+    /// Place among the lines of the block.
+    lane: Option<Expr>,
+    scratch: Option<Scratch>,
+    /// Number of the line in the grid.
+    line: Option<Expr>,
+    /// Rows of the scratch buffer given out.
+    used: i64,
+}
+
+impl Arrays {
+    /// Element of a point.
+    fn index(&self, array: Array, row: Expr) -> Expr {
+        let place = if self.scratch.is_some() { &self.line } else { &self.lane };
+        let stride = self.scratch.map_or(self.stride, |s| s.lines as i64);
+        let row = fold::mul(fold::add(row, fold::int(array.row)), fold::int(stride));
+        fold::add(row, place.clone().unwrap_or(fold::int(0)))
+    }
+}
+
+impl Eval<'_, '_> {
+    /// A new array with some number of rows.
+    pub(super) fn array(&mut self, name: &str, rows: u64) -> Array {
+        let element = self.cx.options.precision;
+        if let Some(s) = self.arrays.scratch {
+            let buffer = self.b.global(Arg::Module(s.number), "scratch", element, s.len, Access::ReadWrite);
+            let row = self.arrays.used;
+            self.arrays.used += rows as i64;
+            return Array { buffer, row };
+        }
+        let buffer = self.b.local(name, Space::Private, element, rows * self.arrays.stride as u64);
+        Array { buffer, row: 0 }
+    }
+
+    /// Reads an array.
+    pub(super) fn get(&self, array: Array, row: Expr) -> Expr {
+        load_at(array.buffer, self.arrays.index(array, row))
+    }
+
+    /// Writes an array.
+    pub(super) fn put(&mut self, array: Array, row: Expr, value: Expr) {
+        let index = self.arrays.index(array, row);
+        self.b.push(Stmt::Store { buffer: array.buffer, index, value });
+    }
+
+    /// A kept value at the own point.
+    pub(super) fn load_kept(&self, id: ArrayId, c: usize, axis: usize) -> Expr {
+        self.get(self.arrays.kept[id.0][c], fold::var(self.frame.own[axis]))
+    }
+
+    /// Makes arrays (one per component) available as a kept value.
+    pub(super) fn keep(&mut self, arrays: Vec<Array>) -> ArrayId {
+        self.arrays.kept.push(arrays);
+        ArrayId(self.arrays.kept.len() - 1)
+    }
+}
+
+/// A number a line carries from point to point: a variable of the lane, or one element per line of the block.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cell {
+    /// CUDA.
+    Variable(VarId),
+    /// Host.
+    Element(BufferId),
+}
+
+/// Writes the kernel.
+pub(super) struct Mapper<'a, 'c> {
+    pub(super) eval: Eval<'a, 'c>,
+    pub(super) axis: usize,
+    others: Vec<usize>,
+    pub(super) plan: Plan,
+    pub(super) solvers: Vec<Solver>,
+    sums: Accumulators,
+    lanes: [u64; 2],
+    host: bool,
+    blocks: Blocks,
+}
+
+impl Mapper<'_, '_> {
+    /// All lines of a block.
+    fn lines(&mut self) -> Result<(), MapError> {
+        if self.host {
+            if let Some(&slow) = self.others.get(1) {
+                self.own(slow, self.blocks.tile(1));
+            }
+            return self.solves();
+        }
+        let mut cond = Expr::Bool(true);
+        for (number, axis) in self.others.clone().into_iter().enumerate() {
+            let count = self.lanes[number];
+            let lane = if count == 1 { fold::int(0) } else { Expr::Lane(number as u8) };
+            let from = fold::mul(self.blocks.tile(number), fold::int(count as i64));
+            let var = self.own(axis, fold::add(from, lane));
+            if !self.eval.cx.size(axis).is_multiple_of(count) {
+                let n = fold::var(self.eval.frame.sizes[axis]);
+                cond = fold::and(cond, fold::compare(Cmp::Lt, fold::var(var), n));
+            }
+        }
+        if self.others.is_empty() {
+            // One line: the other lanes only help with the sums.
+            cond = fold::compare(Cmp::Eq, Expr::Lane(0), fold::int(0));
+        }
+        if cond == Expr::Bool(true) {
+            return self.solves();
+        }
+        self.eval.open_if();
+        self.solves()?;
+        self.eval.close_if(cond);
+        Ok(())
+    }
+
+    /// Declares the own position along an axis.
+    fn own(&mut self, axis: usize, value: Expr) -> VarId {
+        let var = self.eval.b.bind_here(self.eval.cx.letters()[axis], value);
+        self.eval.frame.know(var, (0, self.eval.cx.size(axis) as i64 - 1));
+        self.eval.frame.own[axis] = var;
+        var
+    }
+
+    /// All solves of the sweep, in order.
+    fn solves(&mut self) -> Result<(), MapError> {
+        let components = self.eval.cx.grid.components;
+        let n = self.eval.cx.size(self.axis);
+        let mut kept = BTreeMap::new();
+        for v in self.plan.keeps.clone().into_keys() {
+            let name = format!("{}_line", self.eval.sweep.values[v].name);
+            let arrays = (0..components).map(|_| self.eval.array(&name, n)).collect();
+            kept.insert(ValueId(v), self.eval.keep(arrays));
+        }
+        for number in 0..self.plan.solves.len() {
+            self.solve(number, &kept)?;
+        }
+        Ok(())
+    }
+
+    /// Says how values of earlier loops are read in a loop.
+    pub(super) fn enter(&mut self, at: usize, kept: &BTreeMap<ValueId, ArrayId>) {
+        for (v, &earlier) in &self.plan.keeps {
+            if earlier < at {
+                self.eval.kept.insert(ValueId(*v), Kept::Array(kept[&ValueId(*v)], self.axis));
+            }
+        }
+        let sweep = self.eval.sweep;
+        for (store, &earlier) in sweep.stores.iter().zip(&self.plan.stores) {
+            if earlier < at {
+                self.eval.kept.insert(store.value, Kept::Stored(store.to));
+            }
+        }
+    }
+
+    /// What a loop does at the own point beside the elimination: arrays, sums, stores.
+    pub(super) fn tasks(&mut self, at: usize, kept: &BTreeMap<ValueId, ArrayId>) -> Result<(), MapError> {
+        let sweep = self.eval.sweep;
+        let here = self.eval.frame.here();
+        let row = fold::var(self.eval.frame.own[self.axis]);
+        let here_kept: Vec<usize> = self.plan.keeps.iter().filter(|k| *k.1 == at).map(|k| *k.0).collect();
+        for v in here_kept {
+            for c in 0..self.eval.cx.grid.components {
+                let value = self.eval.value(ValueId(v), c, &here)?;
+                let array = self.eval.arrays.kept[kept[&ValueId(v)].0][c];
+                self.eval.put(array, row.clone(), value);
+            }
+        }
+        let stores: Vec<Store> = picked(&sweep.stores, &self.plan.stores, at);
+        let sums: Vec<Sum> = picked(&sweep.sums, &self.plan.sums, at);
+        self.sums.point(&mut self.eval, &stores, &sums)
+    }
+
+    /// A loop over points of the line; on the host, all lines of the block advance together.
+    pub(super) fn rows(&mut self, from: i64, to: i64, step: i64, f: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+        let count = (to - from) * step;
+        if count <= 0 {
+            return Ok(());
+        }
+        let name = self.eval.cx.letters()[self.axis];
+        let k = self.eval.open_loop(name);
+        self.eval.frame.know(k, if step > 0 { (from, to - 1) } else { (to + 1, from) });
+        self.eval.frame.own[self.axis] = k;
+        self.across(f)?;
+        let (from, to) = (self.bound(from), self.bound(to));
+        self.eval.close_loop(k, from, to, step, LoopKind::Sequential);
+        Ok(())
+    }
+
+    /// A bound relative to the size where it is near it.
+    fn bound(&self, x: i64) -> Expr {
+        let n = self.eval.cx.size(self.axis) as i64;
+        if x > 1 && n - x <= 8 { fold::add(fold::var(self.eval.frame.sizes[self.axis]), fold::int(x - n)) } else { fold::int(x) }
+    }
+
+    /// A single point of the line.
+    pub(super) fn row(&mut self, at: i64, f: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+        let name = format!("{}_border", self.eval.cx.letters()[self.axis]);
+        let var = self.eval.b.bind_here(&name, fold::int(at));
+        self.eval.frame.know(var, (at, at));
+        self.eval.frame.own[self.axis] = var;
+        self.across(f)
+    }
+
+    /// Something done for all lines of a block.
+    pub(super) fn across(&mut self, f: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+        if !self.host {
+            self.eval.arrays.line = Some(self.line());
+            return f(self);
+        }
+        let Some(&fast) = self.others.first() else {
+            self.eval.arrays.lane = Some(fold::int(0));
+            self.eval.arrays.line = Some(fold::int(0));
+            return f(self);
+        };
+        let chunk = self.lanes[0];
+        let first = self.eval.b.bind("first", fold::mul(self.blocks.tile(0), fold::int(chunk as i64)));
+        let n = self.eval.cx.size(fast);
+        let count = if n.is_multiple_of(chunk) {
+            fold::int(chunk as i64)
+        } else {
+            let rest = fold::sub(fold::var(self.eval.frame.sizes[fast]), first.clone());
+            self.eval.b.bind("lines", fold::min(fold::int(chunk as i64), rest))
+        };
+        let lane = self.eval.open_loop("line");
+        self.own(fast, fold::add(first, fold::var(lane)));
+        self.eval.arrays.lane = Some(fold::var(lane));
+        self.eval.arrays.line = Some(self.line());
+        f(self)?;
+        let kind = self.sums.simd();
+        self.eval.close_loop(lane, fold::int(0), count, 1, kind);
+        Ok(())
+    }
+
+    /// Number of the own line.
+    fn line(&self) -> Expr {
+        let own = |n: usize| self.others.get(n).map_or(fold::int(0), |&a| fold::var(self.eval.frame.own[a]));
+        let size = self.others.first().map_or(fold::int(1), |&a| fold::var(self.eval.frame.sizes[a]));
+        fold::add(own(0), fold::mul(size, own(1)))
+    }
+
+    /// A number carried along the line, zero at first.
+    pub(super) fn cell(&mut self, name: &str) -> Cell {
+        if self.host {
+            let lanes = self.lanes[0];
+            return Cell::Element(self.eval.b.local(name, Space::Private, self.eval.cx.options.precision, lanes));
+        }
+        Cell::Variable(self.eval.b.declare(name, fold::real(0.0, self.eval.cx.real)))
+    }
+
+    /// Zeroes cells, where declaring them does not.
+    pub(super) fn clear(&mut self, cells: &[Cell]) -> Result<(), MapError> {
+        if !self.host || cells.is_empty() {
+            return Ok(());
+        }
+        let zero = fold::real(0.0, self.eval.cx.real);
+        self.across(|m| {
+            cells.iter().for_each(|&cell| m.set(cell, zero.clone()));
+            Ok(())
+        })
+    }
+
+    /// Value of a cell.
+    pub(super) fn value(&self, cell: Cell) -> Expr {
+        match cell {
+            Cell::Variable(v) => fold::var(v),
+            Cell::Element(b) => load_at(b, self.lane()),
+        }
+    }
+
+    /// Changes a cell.
+    pub(super) fn set(&mut self, cell: Cell, value: Expr) {
+        match cell {
+            Cell::Variable(v) => self.eval.b.push(Stmt::Assign(v, value)),
+            Cell::Element(buffer) => {
+                let index = self.lane();
+                self.eval.b.push(Stmt::Store { buffer, index, value });
+            }
+        }
+    }
+
+    fn lane(&self) -> Expr {
+        self.eval.arrays.lane.clone().unwrap_or(fold::int(0))
+    }
+}
+
+/// Elements whose loop is `at`.
+fn picked<T: Clone>(all: &[T], loops: &[usize], at: usize) -> Vec<T> {
+    all.iter().zip(loops).filter(|x| *x.1 == at).map(|x| x.0.clone()).collect()
+}

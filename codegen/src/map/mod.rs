@@ -1,0 +1,136 @@
+//! Mapping: sweeps and fences become kernels of a target.
+//!
+//! Every kernel is made by *evaluation at a position* ([`eval`]): a value of a sweep, asked for at a point named by
+//! index expressions and their ranges, becomes an expression over loads; where a reading could leave the grid, the
+//! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
+//! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
+//!
+//! Modules in reading order: [`point`] and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
+//! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`coefficients`], [`position`] and [`images`]
+//! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines; [`builder`], [`fold`], [`tidy`] and
+//! [`names`] write kernels.
+
+mod builder;
+mod coefficients;
+mod context;
+mod elimination;
+mod eval;
+mod fence;
+mod fold;
+mod images;
+mod landing;
+mod line;
+mod line_plan;
+mod names;
+mod point;
+mod position;
+mod rows;
+mod scalars;
+mod setup;
+mod sums;
+mod tidy;
+mod variant;
+
+use crate::kernel::Element;
+use crate::loops::{Granule, Program, SweepId, ValueKind};
+use crate::module::{Launch, Module};
+
+use context::Context;
+pub use variant::Variant;
+
+/// What kernels are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Lanes are threads of a GPU.
+    Cuda,
+    /// One lane a block; inner loops that vectorise.
+    Host,
+}
+
+/// How a program is mapped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// What for.
+    pub target: Target,
+    /// Element type of vectors, tables and data: `F32` or `F64`.
+    pub precision: Element,
+    /// Number of measures that the history holds.
+    pub history_len: u64,
+    /// Shapes of blocks and tiles.
+    pub variant: Variant,
+}
+
+/// Why a program was not mapped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MapError {
+    /// Vectors are real; the text names what was asked for.
+    #[error("vectors of {0:?} are not supported: choose f32 or f64")]
+    Precision(Element),
+    /// A shape that no kernel can have.
+    #[error("the variant cannot be used: {0}")]
+    Variant(String),
+    /// A program outside what the mapping understands.
+    #[error("not supported yet: {0}")]
+    Unsupported(String),
+    /// A broken invariant of the program: a bug of an earlier stage.
+    #[error("internal error while mapping: {0}")]
+    Internal(String),
+}
+
+/// Maps a program to kernels.
+pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
+    let mut context = Context::new(program, options)?;
+    let mut output = Output::default();
+    for table in 0..program.operator.tables.len() {
+        let launch = setup::table(&context, table)?;
+        let launch = output.launch(launch);
+        output.setup.push(launch);
+    }
+    for number in 0..program.sweeps.len() {
+        let sweep = &program.sweeps[number];
+        let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
+        let made = match sweep.granule {
+            Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
+            _ => point::kernel(&mut context, SweepId(number))?,
+        };
+        let launch = output.launch(made);
+        output.sweeps.push(vec![launch]);
+    }
+    for fence in &program.fences {
+        let made = fence::kernel(&context, fence)?;
+        let launch = output.launch(made);
+        output.fences.push(vec![launch]);
+    }
+    Ok(Module {
+        kernels: output.kernels,
+        setup: output.setup,
+        sweeps: output.sweeps,
+        fences: output.fences,
+        buffers: context.buffers,
+        vector_len: context.points * context.grid.components as u64,
+        real: options.precision,
+    })
+}
+
+/// Kernels made so far and their launches.
+#[derive(Default)]
+struct Output {
+    kernels: Vec<crate::kernel::Kernel>,
+    setup: Vec<Launch>,
+    sweeps: Vec<Vec<Launch>>,
+    fences: Vec<Vec<Launch>>,
+}
+
+impl Output {
+    /// Adds a kernel, under a name that no other has, with its launch.
+    fn launch(&mut self, (mut kernel, args): context::Made) -> Launch {
+        let wanted = kernel.name.clone();
+        let mut number = 2;
+        while self.kernels.iter().any(|k| k.name == kernel.name) {
+            kernel.name = format!("{wanted}_{number}");
+            number += 1;
+        }
+        self.kernels.push(kernel);
+        Launch { kernel: self.kernels.len() - 1, args }
+    }
+}

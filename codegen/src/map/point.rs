@@ -1,0 +1,353 @@
+//! Sweeps whose points are independent: which lane, block or loop iteration visits which point.
+//!
+//! CUDA: lanes over the fastest axes, a walk along the last one. Host: a tile of rows a block; the row is cut where its
+//! ends could reach outside, so that the middle has no tests and vectorises.
+
+use super::context::{Context, Made};
+use super::eval::{Eval, Guarding, largest};
+use super::fold;
+use super::sums::{Accumulators, Places};
+use super::{MapError, Target};
+use crate::kernel::{Cmp, Expr, LoopKind, VarId};
+use crate::loops::{Sweep, SweepId, ValueId, ValueKind};
+use crate::math::{self, Operator};
+
+/// Maps a sweep of granule `Point`.
+pub(super) fn kernel(cx: &mut Context, sweep: SweepId) -> Result<Made, MapError> {
+    let sweep = &cx.program.sweeps[sweep.0];
+    match cx.options.target {
+        Target::Cuda => cuda(cx, sweep),
+        Target::Host => host(cx, sweep),
+    }
+}
+
+/// A grid of blocks over tiles along the axes, folded into one dimension where the device's limits ask for it.
+pub(super) struct Blocks {
+    tiles: [u64; 3],
+    folded: bool,
+}
+
+impl Blocks {
+    /// A grid with some number of tiles along x, y and z.
+    pub(super) fn new(tiles: [u64; 3]) -> Blocks {
+        const LIMIT: u64 = 65535;
+        Blocks { tiles, folded: tiles[1] > LIMIT || tiles[2] > LIMIT }
+    }
+
+    /// Blocks along x, y, z.
+    pub(super) fn grid(&self) -> [u64; 3] {
+        if self.folded { [self.count(), 1, 1] } else { self.tiles }
+    }
+
+    /// All blocks.
+    pub(super) fn count(&self) -> u64 {
+        self.tiles.iter().product()
+    }
+
+    /// The tile's position along x, y or z.
+    pub(super) fn tile(&self, along: usize) -> Expr {
+        if self.tiles[along] == 1 {
+            return fold::int(0);
+        }
+        if !self.folded {
+            return Expr::Block(along as u8);
+        }
+        let before: u64 = self.tiles[..along].iter().product();
+        let all = fold::div(Expr::Block(0), fold::int(before as i64));
+        if along == 2 { all } else { fold::rem(all, fold::int(self.tiles[along] as i64)) }
+    }
+
+    /// Number of the block.
+    pub(super) fn number(&self) -> Expr {
+        if self.folded {
+            return Expr::Block(0);
+        }
+        let [x, y, _] = self.tiles.map(|t| fold::int(t as i64));
+        let plane = fold::add(self.tile(1), fold::mul(y, self.tile(2)));
+        fold::add(self.tile(0), fold::mul(x, plane))
+    }
+}
+
+/// Lanes over the fastest axes.
+fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
+    let dims = cx.dims();
+    let variant = &cx.options.variant;
+    let [x, y] = if dims == 3 { variant.block } else { [variant.block[0] * variant.block[1], 1] };
+    let chunk = variant.chunk;
+    let across = |axis: usize, lanes: u32| cx.size(axis).div_ceil(u64::from(lanes));
+    let blocks = Blocks::new(match dims {
+        1 => [across(0, x).div_ceil(chunk), 1, 1],
+        2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
+        _ => [across(0, x), across(1, y), cx.size(2).div_ceil(chunk)],
+    });
+    if blocks.grid()[0] > largest(crate::kernel::IndexWidth::I32) as u64 {
+        return Err(MapError::Variant("more blocks than a launch can have".into()));
+    }
+    let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
+    let sums = Accumulators::declare(&mut eval);
+    if dims == 1 {
+        one_axis(&mut eval, &sums, &blocks, x)?;
+    } else {
+        let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
+        walk(&mut eval, &sums, &blocks, &lanes)?;
+    }
+    let lane = fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
+    sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
+    eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
+    Ok(eval.b.finish(blocks.grid(), [x, y, 1], cx.index))
+}
+
+/// One axis: every lane takes points a block apart.
+fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Result<(), MapError> {
+    let chunk = eval.cx.options.variant.chunk as i64;
+    let letter = eval.cx.letters()[0];
+    let lanes = fold::int(i64::from(x));
+    let step = (chunk > 1).then(|| eval.open_loop("step"));
+    let first = match step {
+        Some(step) => fold::add(fold::mul(blocks.tile(0), fold::int(chunk)), fold::var(step)),
+        None => blocks.tile(0),
+    };
+    let i = eval.b.bind_here(letter, fold::add(fold::mul(first, lanes), Expr::Lane(0)));
+    eval.frame.own = vec![i];
+    eval.frame.know(i, (0, eval.cx.size(0) as i64 - 1));
+    let whole = eval.cx.size(0).is_multiple_of(u64::from(x) * chunk as u64);
+    inside(eval, &[(0, i, whole)], |eval| sums.point(eval, &eval.sweep.stores, &eval.sweep.sums))?;
+    if let Some(step) = step {
+        eval.close_loop(step, fold::int(0), fold::int(chunk), 1, LoopKind::Sequential);
+    }
+    Ok(())
+}
+
+/// Lanes over the first axes, a loop along the last.
+fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, u32)]) -> Result<(), MapError> {
+    let cx = eval.cx;
+    let last = cx.dims() - 1;
+    let mut guards = Vec::new();
+    for &(axis, count) in lanes {
+        let from = fold::mul(blocks.tile(axis), fold::int(i64::from(count)));
+        let lane = if count == 1 { fold::int(0) } else { Expr::Lane(axis as u8) };
+        let var = eval.b.bind_here(cx.letters()[axis], fold::add(from, lane));
+        eval.frame.know(var, (0, cx.size(axis) as i64 - 1));
+        eval.frame.own.push(var);
+        guards.push((axis, var, cx.size(axis).is_multiple_of(u64::from(count))));
+    }
+    let (n, chunk) = (cx.size(last), cx.options.variant.chunk.min(cx.size(last)));
+    inside(eval, &guards, |eval| {
+        if chunk == 1 {
+            let k = eval.b.bind_here(cx.letters()[last], blocks.tile(last));
+            eval.frame.know(k, (0, n as i64 - 1));
+            eval.frame.own.push(k);
+            return sums.point(eval, &eval.sweep.stores, &eval.sweep.sums);
+        }
+        let first = fold::mul(blocks.tile(last), fold::int(chunk as i64));
+        let first = eval.b.bind("first", first);
+        let end = end_of(eval, last, first.clone(), chunk, "end");
+        let k = eval.open_loop(cx.letters()[last]);
+        eval.frame.know(k, (0, n as i64 - 1));
+        eval.frame.own.push(k);
+        sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
+        eval.close_loop(k, first, end, 1, LoopKind::Sequential);
+        Ok(())
+    })
+}
+
+/// End of a chunk that starts at `first`, cut at the end of the axis.
+pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
+    let end = fold::add(first, fold::int(chunk as i64));
+    let n = eval.cx.size(axis);
+    let end = if n.is_multiple_of(chunk) { end } else { fold::min(end, fold::var(eval.frame.sizes[axis])) };
+    eval.b.bind(name, end)
+}
+
+/// Runs `f` where the lanes' indices are inside the grid; those marked are inside in any case.
+pub(super) fn inside(
+    eval: &mut Eval,
+    indices: &[(usize, VarId, bool)],
+    f: impl FnOnce(&mut Eval) -> Result<(), MapError>,
+) -> Result<(), MapError> {
+    let mut cond = Expr::Bool(true);
+    for &(axis, var, whole) in indices {
+        if !whole {
+            let n = fold::var(eval.frame.sizes[axis]);
+            cond = fold::and(cond, fold::compare(Cmp::Lt, fold::var(var), n));
+        }
+    }
+    if cond == Expr::Bool(true) {
+        return f(eval);
+    }
+    eval.open_if();
+    f(eval)?;
+    eval.close_if(cond);
+    Ok(())
+}
+
+/// A tile of rows a block.
+fn host(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
+    let dims = cx.dims();
+    let tile = cx.options.variant.tile;
+    // A single row is cut into pieces long enough to be worth a call.
+    let piece = cx.size(0).div_ceil(64).max(2048);
+    let blocks = Blocks::new(match dims {
+        1 => [cx.size(0).div_ceil(piece), 1, 1],
+        2 => [cx.size(1).div_ceil(tile[0]), 1, 1],
+        _ => [cx.size(1).div_ceil(tile[0]), cx.size(2).div_ceil(tile[1]), 1],
+    });
+    let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let mut eval = Eval::new(cx, sweep, Guarding::Clamp);
+    let sums = Accumulators::declare(&mut eval);
+    eval.frame.own = vec![VarId(usize::MAX); dims];
+    if dims == 1 {
+        let from = eval.b.bind("from", fold::mul(blocks.tile(0), fold::int(piece as i64)));
+        let to = end_of(&mut eval, 0, from.clone(), piece, "to");
+        row(&mut eval, &sums, from, to)?;
+    } else {
+        rows(&mut eval, &sums, &blocks, dims - 1)?;
+    }
+    sums.finish(&mut eval.b, &mut places, fold::int(0), 1, blocks.number());
+    Ok(eval.b.finish(blocks.grid(), [1, 1, 1], cx.index))
+}
+
+/// Loops over the tile's range of an axis, then over those below it.
+fn rows(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, axis: usize) -> Result<(), MapError> {
+    if axis == 0 {
+        let n = fold::var(eval.frame.sizes[0]);
+        return row(eval, sums, fold::int(0), n);
+    }
+    let cx = eval.cx;
+    let (letter, chunk) = (cx.letters()[axis], cx.options.variant.tile[axis - 1].min(cx.size(axis)));
+    let first = eval.b.bind(&format!("first_{letter}"), fold::mul(blocks.tile(axis - 1), fold::int(chunk as i64)));
+    let end = end_of(eval, axis, first.clone(), chunk, &format!("end_{letter}"));
+    let var = eval.open_loop(letter);
+    eval.frame.know(var, (0, cx.size(axis) as i64 - 1));
+    eval.frame.own[axis] = var;
+    rows(eval, sums, blocks, axis - 1)?;
+    eval.close_loop(var, first, end, 1, LoopKind::Sequential);
+    Ok(())
+}
+
+/// The points `from..to` of a row: the two ends, where readings may leave the grid, and the middle.
+fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(), MapError> {
+    let n = eval.cx.size(0) as i64;
+    let letter = eval.cx.letters()[0];
+    let (below, above) = reach_of_sweep(eval.cx, eval.sweep);
+    if below == 0 && above == 0 || below + above >= n {
+        return part(eval, sums, letter, (0, n - 1), from, to, true);
+    }
+    let size = fold::var(eval.frame.sizes[0]);
+    let first = if below > 0 { clipped_above(from.clone(), below, n) } else { from.clone() };
+    let last = if above > 0 { clipped_below(to.clone(), &size, above) } else { to.clone() };
+    if below > 0 {
+        let end = if from == fold::int(0) { fold::int(below) } else { fold::min(to.clone(), fold::int(below)) };
+        part(eval, sums, &format!("{letter}_low"), (0, below - 1), from.clone(), end, false)?;
+    }
+    part(eval, sums, letter, (below, n - 1 - above), first.clone(), last.clone(), true)?;
+    if above > 0 {
+        let start = if from == fold::int(0) { last } else { fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above))) };
+        part(eval, sums, &format!("{letter}_high"), (n - above, n - 1), start, to, false)?;
+    }
+    Ok(())
+}
+
+/// `max(from, low)`.
+fn clipped_above(from: Expr, low: i64, _n: i64) -> Expr {
+    match from {
+        Expr::Int(x) => fold::int(x.max(low)),
+        from => fold::binary(crate::kernel::Op::Max, from, fold::int(low)),
+    }
+}
+
+/// `min(to, n - high)`.
+fn clipped_below(to: Expr, size: &Expr, high: i64) -> Expr {
+    let bound = fold::sub(size.clone(), fold::int(high));
+    if to == *size { bound } else { fold::min(to, bound) }
+}
+
+/// One loop of a row, whose index is known to be in `range`.
+fn part(eval: &mut Eval, sums: &Accumulators, name: &str, range: (i64, i64), from: Expr, to: Expr, simd: bool) -> Result<(), MapError> {
+    let i = eval.open_loop(name);
+    eval.frame.know(i, range);
+    eval.frame.own[0] = i;
+    sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
+    let kind = if simd { sums.simd() } else { LoopKind::Sequential };
+    eval.close_loop(i, from, to, 1, kind);
+    Ok(())
+}
+
+/// How far a sweep's readings go from its point along the first axis, down and up.
+fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
+    let op = cx.operator();
+    let mut row = (0, 0);
+    for r in &op.rows {
+        widen(&mut row, reach(op, &r.value));
+    }
+    if let Some(mask) = &op.mask {
+        widen(&mut row, reach(op, mask));
+    }
+    let mut values: Vec<(i64, i64)> = Vec::new();
+    let mut all = (0, 0);
+    for value in &sweep.values {
+        let of = |v: &ValueId| values[v.0];
+        let own = match &value.kind {
+            ValueKind::Load(_) | ValueKind::Solve(..) => (0, 0),
+            ValueKind::Map(e) => {
+                let mut total = (0, 0);
+                operands(e, &mut |v| widen(&mut total, of(&v)));
+                total
+            }
+            ValueKind::Apply(v) | ValueKind::Magnitude(v) => (of(v).0 + row.0, of(v).1 + row.1),
+            ValueKind::Diagonal(v) => (of(v).0.max(row.0), of(v).1.max(row.1)),
+            ValueKind::AffinePart => row,
+        };
+        values.push(own);
+        widen(&mut all, own);
+    }
+    all
+}
+
+/// Values that a pointwise expression reads.
+pub(super) fn operands(e: &crate::loops::PointExpr, f: &mut impl FnMut(ValueId)) {
+    use crate::loops::PointExpr as P;
+    match e {
+        P::Value(v) => f(*v),
+        P::Scalar(_) | P::Number(_) => {}
+        P::Neg(a) | P::Abs(a) => operands(a, f),
+        P::Binary(_, a, b) => {
+            operands(a, f);
+            operands(b, f);
+        }
+    }
+}
+
+fn widen(total: &mut (i64, i64), other: (i64, i64)) {
+    *total = (total.0.max(other.0), total.1.max(other.1));
+}
+
+/// Reach of an expression along the first axis; faces count as the points beyond them.
+fn reach(op: &Operator, e: &math::Expr) -> (i64, i64) {
+    use math::Expr as E;
+    let at = |s: i32| (i64::from(-s).max(0), i64::from(s).max(0));
+    match e {
+        E::Number(_) | E::Param(_) => (0, 0),
+        E::Table(_, s) | E::Data(_, s) | E::Unknown(_, s) => at(s[0]),
+        E::Flux(f, s) => {
+            let inner = reach(op, &op.fluxes[*f].value);
+            let (shift, face) = (i64::from(s[0]), i64::from(op.fluxes[*f].axis == 0));
+            ((inner.0 - shift).max(0), (inner.1.max(face) + shift).max(0))
+        }
+        E::Neg(a) => reach(op, a),
+        E::Binary(_, a, b) | E::Compare(_, a, b) => {
+            let mut total = reach(op, a);
+            widen(&mut total, reach(op, b));
+            total
+        }
+        E::Call(_, args) => args.iter().fold((0, 0), |mut t, a| {
+            widen(&mut t, reach(op, a));
+            t
+        }),
+        E::Select(c, a, b) => [c, a, b].iter().fold((0, 0), |mut t, a| {
+            widen(&mut t, reach(op, a));
+            t
+        }),
+    }
+}

@@ -1,0 +1,118 @@
+//! Scalar programs: order, status word, history, predicates; tables.
+
+use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::loops::*;
+use kernelwright_codegen::map::Target;
+use kernelwright_codegen::math_eval::Evaluator;
+use kernelwright_syntax::program::{CompareOp, Outcome};
+
+use crate::support::*;
+
+const ALPHA: ScalarId = ScalarId(5);
+const BETA: ScalarId = ScalarId(6);
+
+fn case() -> Case {
+    let text = "operator plain { grid cells [i: nx]; apply u => 2*u - u[i+1] - u[i-1]; boundary i: dirichlet(0); }
+problem main { operator plain(nx = 70); rhs random(seed = 1); solver richardson; iterations 3; }
+";
+    Case::parse(text, 1)
+}
+
+fn assign(scalar: ScalarId, value: ScalarExpr) -> ScalarStmt {
+    ScalarStmt::Assign { scalar, value, text: "scalar = value".into() }
+}
+
+fn scalar(s: ScalarId) -> ScalarExpr {
+    ScalarExpr::Scalar(s)
+}
+
+/// `alpha = norm(u)^2; check alpha <= tolerance; require alpha > 1; beta = 7`.
+fn program(case: &Case) -> Program {
+    let mut build = Build::new(&case.op, &["u", "w"]);
+    build.program.sums = vec![SumKind::Add];
+    build.program.requires = vec![RequireInfo { outcome: Outcome::Breakdown, text: "require alpha > 1".into(), line: 1 }];
+    build.sweep("norms", Granule::Point, vec![value("u", load(0))], vec![store(0, 1)], vec![sum(0, 0, Some(0))]);
+    let positive = ScalarCondition::Compare(CompareOp::Gt, scalar(ALPHA), ScalarExpr::Number(1.0));
+    let statements = vec![
+        assign(ALPHA, ScalarExpr::Sum(SumId(0))),
+        ScalarStmt::Check { measure: scalar(ALPHA), bound: scalar(ScalarId::TOLERANCE) },
+        ScalarStmt::Require { number: 0, condition: positive },
+        assign(BETA, ScalarExpr::Number(7.0)),
+    ];
+    build.program.fences.push(Fence { name: "test_norm".into(), statements, predicate: None });
+    build.program
+}
+
+fn check(u: f64, tolerance: f64, status: [i64; 2], beta: f64) {
+    let case = case();
+    let program = program(&case);
+    for target in [Target::Cuda, Target::Host] {
+        let mut machine = Machine::new(&case, &program, target, Element::F64, None);
+        machine.write(0, &vec![u; case.len()]);
+        machine.set_scalars(&[tolerance, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        machine.sweep(0);
+        machine.fence(0);
+        assert_eq!(machine.status(), status, "{}", machine.text(target));
+        assert_eq!(machine.scalar(6), beta);
+        if u.is_finite() {
+            let total = 70.0 * u * u;
+            close("measure", &[machine.scalar(2)], &[total], |_| 1e-12 * total, String::new);
+            close("history", &machine.history()[2..3], &[total], |_| 1e-12 * total, String::new);
+            assert_eq!(machine.history()[3], -1.0);
+        }
+        // Once the status is raised, nothing happens any more.
+        let before = machine.read(1);
+        machine.write(0, &vec![u + 1.0; case.len()]);
+        machine.sweep(0);
+        assert_eq!(machine.read(1) == before || u.is_nan(), status[0] != 0);
+    }
+}
+
+#[test]
+fn statements_run_until_one_raises() {
+    check(1.0, 0.5, [0, 0], 7.0);
+    check(0.25, 8.0, [i64::from(status::CONVERGED), 2], 0.0);
+    check(0.1, 1e-9, [i64::from(status::REQUIRE), 2], 0.0);
+}
+
+#[test]
+fn sums_that_are_not_finite_are_reported() {
+    check(f64::INFINITY, 1.0, [i64::from(status::NOT_FINITE), 2], 0.0);
+}
+
+#[test]
+fn a_predicate_skips_sweeps_and_fences() {
+    let case = case();
+    let mut program = program(&case);
+    program.sweeps[0].predicate = Some(BETA);
+    program.fences[0].predicate = Some(BETA);
+    for target in [Target::Cuda, Target::Host] {
+        for (beta, written) in [(0.0, 5.0), (1.0, 3.0)] {
+            let mut machine = Machine::new(&case, &program, target, Element::F64, None);
+            machine.write(0, &vec![3.0; case.len()]);
+            machine.write(1, &vec![5.0; case.len()]);
+            machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, beta]);
+            machine.sweep(0);
+            machine.fence(0);
+            assert_eq!(machine.read(1), vec![written; case.len()]);
+            assert_eq!(machine.scalar(2) != 0.0, beta != 0.0);
+        }
+    }
+}
+
+#[test]
+fn tables_of_random_operators() {
+    for seed in 0..60 {
+        let case = Case::random(seed);
+        let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
+        let program = Build::new(&case.op, &["u"]).program;
+        for (target, precision) in ENGINES {
+            let machine = Machine::new(&case, &program, target, precision, None);
+            for table in 0..case.op.tables.len() {
+                let want = reference.table(table);
+                let eps = 8.0 * epsilon(precision);
+                close("table", &machine.table(table), want, |n| eps * want[n].abs(), || machine.text(target));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Sweeps that solve along lines.
+
+use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::loops::*;
+use kernelwright_codegen::map::{Target, Variant};
+use kernelwright_codegen::math::{self, BinaryOp};
+use kernelwright_codegen::math_eval::{Evaluator, Matrix};
+use kernelwright_tests::random::Random;
+
+use crate::support::*;
+
+/// The case with a diagonal that makes elimination without pivoting stable.
+pub fn dominant(mut case: Case) -> Case {
+    let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
+    let most = reference.magnitude(&vec![1.0; case.len()]).into_iter().fold(1.0, f64::max);
+    for (c, row) in case.op.rows.iter_mut().enumerate() {
+        let own = math::Expr::Unknown(c, [0; 3]);
+        let more = math::Expr::Binary(BinaryOp::Mul, Box::new(math::Expr::Number((2.0 * most).ceil())), Box::new(own));
+        row.value = math::Expr::Binary(BinaryOp::Add, Box::new(row.value.clone()), Box::new(more));
+    }
+    case
+}
+
+fn absolute(m: &Matrix, x: &[f64]) -> Vec<f64> {
+    m.rows.iter().map(|row| row.iter().map(|(c, v)| (v * x[*c]).abs()).sum()).collect()
+}
+
+/// Checks `m x = b` up to rounding.
+fn solves(what: &str, m: &Matrix, x: &[f64], b: &[f64], eps: f64, context: impl Fn() -> String) {
+    let (got, size) = (m.times(x), absolute(m, x));
+    close(what, &got, b, |n| eps * (size[n] + b[n].abs() + 1e-30), context);
+}
+
+/// `r -= alpha t; z = inv(line) r; w = A t + z`, with sums; `r` is overwritten on the way.
+#[test]
+fn solves_of_random_operators() {
+    for seed in 0..60 {
+        let case = dominant(Case::random(seed));
+        for axis in 0..case.grid().axes.len() {
+            for (target, precision) in ENGINES {
+                one_solve(&case, seed, axis, target, precision, None);
+            }
+        }
+    }
+}
+
+fn difference(a: usize, b: usize) -> ValueKind {
+    let scaled = Box::new(PointExpr::Binary(BinaryOp::Mul, s(5), v(b)));
+    ValueKind::Map(PointExpr::Binary(BinaryOp::Sub, v(a), scaled))
+}
+
+fn total(a: usize, b: usize) -> ValueKind {
+    ValueKind::Map(PointExpr::Binary(BinaryOp::Add, v(a), v(b)))
+}
+
+fn one_solve(case: &Case, seed: u64, axis: usize, target: Target, precision: Element, variant: Option<Variant>) {
+    let mut build = Build::new(&case.op, &["r", "t", "z", "w"]);
+    build.program.sums = vec![SumKind::Add, SumKind::Add];
+    let values = vec![
+        value("r", load(0)),
+        value("t", load(1)),
+        value("r", difference(0, 1)),
+        value("z", ValueKind::Solve(axis, ValueId(2))),
+        value("q", ValueKind::Apply(ValueId(1))),
+        value("w", total(4, 3)),
+    ];
+    let sums = vec![sum(0, 2, Some(3)), sum(1, 2, Some(2))];
+    build.sweep("relax", Granule::Line(axis), values, vec![store(2, 0), store(3, 2), store(5, 3)], sums);
+    let assign = |scalar: usize, from: usize| ScalarStmt::Assign {
+        scalar: ScalarId(scalar),
+        value: ScalarExpr::Sum(SumId(from)),
+        text: "a sum".into(),
+    };
+    build.program.fences.push(Fence { name: "finish".into(), statements: vec![assign(5, 0), assign(6, 1)], predicate: None });
+    let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
+    let mut random = Random::new(seed + 2000);
+    let active: Vec<f64> = reference.active().iter().map(|&a| f64::from(u8::from(a))).collect();
+    let mut vector = || -> Vec<f64> {
+        random.vector(case.len()).iter().enumerate().map(|(n, x)| x * active[n % active.len()]).collect()
+    };
+    let (r0, t) = (vector(), vector());
+    let mut machine = Machine::new(case, &build.program, target, precision, variant);
+    machine.write(0, &r0);
+    machine.write(1, &t);
+    let alpha = 0.375;
+    machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, alpha, 0.0]);
+    machine.sweep(0);
+    machine.fence(0);
+    let text = || format!("seed {seed} axis {axis} {target:?}\n{}\n{}", case.text, machine.text(target));
+    let eps = 256.0 * epsilon(precision);
+    let (r, z, w) = (machine.read(0), machine.read(2), machine.read(3));
+    let want: Vec<f64> = r0.iter().zip(&t).map(|(r, t)| r - alpha * t).collect();
+    close("r", &r, &want, |_| eps, text);
+    solves("z", &reference.line_part(axis), &z, &r, eps, text);
+    let (q, size) = (reference.linear(&t), reference.magnitude(&t));
+    let want: Vec<f64> = q.iter().zip(&z).map(|(q, z)| q + z).collect();
+    close("w", &w, &want, |n| eps * (size[n] + z[n].abs()), text);
+    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    close("sums", &[machine.scalar(5), machine.scalar(6)], &[dot(&r, &z), dot(&r, &r)], |_| eps * dot(&r, &r), text);
+}
+
+/// Two solves in one sweep, the second one of the first one's solution; and an operator applied to a load that the
+/// first loop needs and the last one again.
+#[test]
+fn solves_in_a_row() {
+    for seed in 100..120 {
+        let case = dominant(Case::random(seed));
+        let axis = case.grid().axes.len() - 1;
+        let mut build = Build::new(&case.op, &["r", "z", "y", "w"]);
+        let values = vec![
+            value("r", load(0)),
+            value("q", ValueKind::Apply(ValueId(0))),
+            value("z", ValueKind::Solve(axis, ValueId(1))),
+            value("s", total(2, 1)),
+            value("y", ValueKind::Solve(axis, ValueId(3))),
+            value("w", total(4, 1)),
+        ];
+        build.sweep("twice", Granule::Line(axis), values, vec![store(2, 1), store(4, 2), store(5, 3)], vec![]);
+        let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
+        let u = Random::new(seed).vector(case.len());
+        for (target, precision) in ENGINES {
+            let mut machine = Machine::new(&case, &build.program, target, precision, None);
+            machine.write(0, &u);
+            machine.sweep(0);
+            let text = || format!("seed {seed} axis {axis}\n{}\n{}", case.text, machine.text(target));
+            let eps = 256.0 * epsilon(precision);
+            let (z, y, w) = (machine.read(1), machine.read(2), machine.read(3));
+            let (q, size, line) = (reference.linear(&u), reference.magnitude(&u), reference.line_part(axis));
+            let near = |what: &str, x: &[f64], b: &[f64]| {
+                let (got, most) = (line.times(x), absolute(&line, x));
+                close(what, &got, b, |n| eps * (most[n] + size[n] + b[n].abs()), text);
+            };
+            near("z", &z, &q);
+            near("y", &y, &z.iter().zip(&q).map(|(a, b)| a + b).collect::<Vec<_>>());
+            close("w", &w, &y.iter().zip(&q).map(|(a, b)| a + b).collect::<Vec<_>>(), |n| eps * (y[n].abs() + size[n]), text);
+        }
+    }
+}
+
+/// A value divided by the diagonal, alone and inside the operator.
+#[test]
+fn diagonals_of_random_operators() {
+    for seed in 0..60 {
+        let case = dominant(Case::random(seed));
+        let mut build = Build::new(&case.op, &["u", "d", "q"]);
+        let values = vec![
+            value("u", load(0)),
+            value("d", ValueKind::Diagonal(ValueId(0))),
+            value("q", ValueKind::Apply(ValueId(1))),
+        ];
+        build.sweep("jacobi", Granule::Point, values, vec![store(1, 1), store(2, 2)], vec![]);
+        let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
+        let u = Random::new(seed).vector(case.len());
+        let want: Vec<f64> = reference.matrix().diagonal().iter().zip(&u).map(|(d, u)| u / d).collect();
+        let (q, size) = (reference.linear(&want), reference.magnitude(&want));
+        for (target, precision) in ENGINES {
+            let mut machine = Machine::new(&case, &build.program, target, precision, None);
+            machine.write(0, &u);
+            machine.sweep(0);
+            let text = || format!("seed {seed}\n{}\n{}", case.text, machine.text(target));
+            let eps = 256.0 * epsilon(precision);
+            close("u / diagonal", &machine.read(1), &want, |n| eps * want[n].abs(), text);
+            close("A (u / diagonal)", &machine.read(2), &q, |n| eps * size[n], text);
+        }
+    }
+}
+
+/// A stiff column in f32: the solution keeps the digits that a folded diagonal loses.
+#[test]
+fn a_small_zero_order_term_survives() {
+    let text = "operator column {
+    grid cells [i: nx, k: nz];
+    flux Z[k+1/2] = 1000000 * (u[k+1] - u);
+    apply u => 0.01 * u - div(Z);
+    boundary i, k: no_flux;
+}
+problem main { operator column(nx = 3, nz = 40); rhs random(seed = 1); solver richardson; iterations 3; }
+";
+    let case = Case::parse(text, 1);
+    let mut build = Build::new(&case.op, &["r", "z"]);
+    let values = vec![value("r", load(0)), value("z", ValueKind::Solve(1, ValueId(0)))];
+    build.sweep("solve", Granule::Line(1), values, vec![store(1, 1)], vec![]);
+    for target in [Target::Cuda, Target::Host] {
+        let mut machine = Machine::new(&case, &build.program, target, Element::F32, None);
+        machine.write(0, &vec![1.0; case.len()]);
+        machine.sweep(0);
+        close("z", &machine.read(1), &vec![100.0; case.len()], |_| 100.0 * 1e-5, || machine.text(target));
+    }
+}

@@ -1,0 +1,98 @@
+//! Elements as bytes: sizes, and conversion between `f64` and the element types of buffers.
+//!
+//! Host and device memory is handled as bytes in the machine's order, so that one path serves every element type and
+//! needs no casts of pointers.
+
+use kernelwright_codegen::kernel::Element;
+
+/// Bytes of an element.
+pub const fn size_of(element: Element) -> usize {
+    match element {
+        Element::I16 | Element::U16 => 2,
+        Element::F32 | Element::I32 | Element::U32 => 4,
+        Element::F64 | Element::I64 => 8,
+    }
+}
+
+/// Name of an element type in messages.
+pub const fn name_of(element: Element) -> &'static str {
+    match element {
+        Element::F32 => "f32",
+        Element::F64 => "f64",
+        Element::I16 => "i16",
+        Element::U16 => "u16",
+        Element::I32 => "i32",
+        Element::U32 => "u32",
+        Element::I64 => "i64",
+    }
+}
+
+/// Bytes of `len` elements; `None` when they exceed the address space.
+pub fn bytes_of(element: Element, len: u64) -> Option<usize> {
+    usize::try_from(len).ok()?.checked_mul(size_of(element)).filter(|&bytes| bytes <= isize::MAX as usize)
+}
+
+/// Writes values as elements; `bytes` has room for exactly these. Reals round to nearest. An integer element takes
+/// whole numbers of its range only: the error names the first value that is not one, since storing anything else
+/// would corrupt an index silently.
+pub fn encode(element: Element, values: &[f64], bytes: &mut [u8]) -> Result<(), String> {
+    debug_assert_eq!(bytes.len(), values.len() * size_of(element));
+    match element {
+        Element::F64 => put(values, bytes, f64::to_ne_bytes),
+        Element::F32 => put(values, bytes, |v| (v as f32).to_ne_bytes()),
+        _ => {
+            let (low, high) = range(element);
+            if let Some(at) = values.iter().position(|&v| !(v >= low && v <= high && v.trunc() == v)) {
+                return Err(format!("value {} at index {at} is not an {}", values[at], name_of(element)));
+            }
+            match element {
+                Element::I16 => put(values, bytes, |v| (v as i16).to_ne_bytes()),
+                Element::U16 => put(values, bytes, |v| (v as u16).to_ne_bytes()),
+                Element::I32 => put(values, bytes, |v| (v as i32).to_ne_bytes()),
+                Element::U32 => put(values, bytes, |v| (v as u32).to_ne_bytes()),
+                _ => put(values, bytes, |v| (v as i64).to_ne_bytes()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads elements as values; integers beyond 2^53 round to the nearest `f64`.
+pub fn decode(element: Element, bytes: &[u8], values: &mut [f64]) {
+    debug_assert_eq!(bytes.len(), values.len() * size_of(element));
+    match element {
+        Element::F32 => get(bytes, values, |b| f64::from(f32::from_ne_bytes(b))),
+        Element::F64 => get(bytes, values, f64::from_ne_bytes),
+        Element::I16 => get(bytes, values, |b| f64::from(i16::from_ne_bytes(b))),
+        Element::U16 => get(bytes, values, |b| f64::from(u16::from_ne_bytes(b))),
+        Element::I32 => get(bytes, values, |b| f64::from(i32::from_ne_bytes(b))),
+        Element::U32 => get(bytes, values, |b| f64::from(u32::from_ne_bytes(b))),
+        Element::I64 => get(bytes, values, |b| i64::from_ne_bytes(b) as f64),
+    }
+}
+
+/// Smallest and largest whole number of an integer element type that an `f64` converts to exactly.
+fn range(element: Element) -> (f64, f64) {
+    match element {
+        Element::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        Element::U16 => (0.0, f64::from(u16::MAX)),
+        Element::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        Element::U32 => (0.0, f64::from(u32::MAX)),
+        // 2^63 itself is an f64 but no i64.
+        _ => (i64::MIN as f64, (i64::MAX as f64).next_down()),
+    }
+}
+
+fn put<const N: usize>(values: &[f64], bytes: &mut [u8], one: impl Fn(f64) -> [u8; N]) {
+    for (to, &value) in bytes.chunks_exact_mut(N).zip(values) {
+        to.copy_from_slice(&one(value));
+    }
+}
+
+fn get<const N: usize>(bytes: &[u8], values: &mut [f64], one: impl Fn([u8; N]) -> f64) {
+    for (from, value) in bytes.chunks_exact(N).zip(values) {
+        let mut element = [0; N];
+        element.copy_from_slice(from);
+        *value = one(element);
+    }
+}

@@ -1,0 +1,431 @@
+//! The CUDA back end: generated CUDA C++, compiled by NVRTC for the card at hand, launched in order on one stream.
+//!
+//! Driver and NVRTC are opened at run time; without them [`CudaBackend::new`] is `Unavailable`. [`compile_only`]
+//! needs NVRTC alone. A recorded list of launches becomes a graph, so that an iteration is one call.
+
+mod ffi;
+pub mod log;
+pub mod nvrtc;
+
+use super::convert::{bytes_of, decode, encode, size_of};
+use super::signature::{Offered, Signature};
+use super::slots::Slots;
+use super::{
+    Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target, blame,
+};
+use crate::cache::{Cache, Description, KeyBuilder};
+use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};
+use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::print::{self, Printed};
+use nvrtc::{Compiled, Form, Nvrtc};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub use ffi::Facts;
+
+/// What to do when there is no driver.
+pub const DRIVER_HINT: &str = "install the NVIDIA driver for the card, or use the host back end";
+
+/// Choices of a CUDA back end.
+#[derive(Debug, Clone, Default)]
+pub struct CudaOptions {
+    /// Number of the device, from 0.
+    pub device: usize,
+    /// Rounding of compiled arithmetic.
+    pub arithmetic: Arithmetic,
+    /// Where compiled units are kept.
+    pub cache: Option<Arc<Cache>>,
+}
+
+/// A CUDA device.
+pub struct CudaBackend {
+    // In this order: what a drop gives back needs what follows it.
+    graphs: Slots<RecordedGraph>,
+    kernels: Slots<CudaKernel>,
+    buffers: Slots<CudaBuffer>,
+    pinned: Pinned,
+    device: Device,
+    nvrtc: &'static Nvrtc,
+    architecture: u32,
+    form: Form,
+    arithmetic: Arithmetic,
+    cache: Arc<Cache>,
+    counters: Counters,
+}
+
+/// Kernels of one unit share it through their functions; it is unloaded with the last of them.
+struct CudaKernel {
+    signature: Signature,
+    shape: Shape,
+    function: Function,
+    info: KernelInfo,
+}
+
+struct CudaBuffer {
+    element: Element,
+    len: u64,
+    block: Arc<Block>,
+}
+
+/// A graph with what it works on, which must live as long.
+struct RecordedGraph {
+    graph: Graph,
+    launches: u64,
+    _blocks: Vec<Arc<Block>>,
+    _functions: Vec<Function>,
+}
+
+/// A driver and its devices for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey {
+    /// CUDA version of the driver.
+    pub version: (u32, u32),
+    /// Facts of every device, or why it cannot be opened.
+    pub devices: Vec<Result<Facts, String>>,
+}
+
+/// Looks at driver and devices, or says what is missing.
+pub fn survey() -> Result<Survey, BackendError> {
+    let driver = ffi::driver().map_err(no_driver)?;
+    let open = |number| Device::open(number).map(|device| device.facts).map_err(|failure| failure.text);
+    Ok(Survey { version: driver.version, devices: (0..driver.devices).map(open).collect() })
+}
+
+/// Compiles CUDA C++ for an architecture (90 for `sm_90`) and reports what every kernel uses. Needs no device.
+pub fn compile_only(source: &str, architecture: u32, arithmetic: Arithmetic) -> Result<Compiled, BackendError> {
+    let nvrtc = Nvrtc::find()?;
+    if !nvrtc.architectures.contains(&architecture) {
+        let (major, minor) = nvrtc.version;
+        let known: Vec<String> = nvrtc.architectures.iter().map(|known| format!("sm_{known}")).collect();
+        let text = format!("NVRTC {major}.{minor} does not know sm_{architecture}; it knows {}", known.join(", "));
+        return Err(BackendError::Unavailable(text));
+    }
+    let options = Nvrtc::options(architecture, Form::Cubin, arithmetic, true);
+    nvrtc.compile(source, "unit", &options, Form::Cubin)
+}
+
+impl CudaBackend {
+    /// Opens a device; `Unavailable` without driver, device or NVRTC.
+    pub fn new(options: CudaOptions) -> Result<CudaBackend, BackendError> {
+        let driver = ffi::driver().map_err(no_driver)?;
+        if options.device >= driver.devices {
+            let text = format!("there is no CUDA device {}; the driver sees {}", options.device, driver.devices);
+            return Err(BackendError::Unavailable(text));
+        }
+        let nvrtc = Nvrtc::find()?;
+        let device = Device::open(options.device).map_err(device_error)?;
+        let capability = device.facts.capability;
+        let (architecture, form) = nvrtc.choose(capability).ok_or_else(|| {
+            let (major, minor) = nvrtc.version;
+            let name = &device.facts.name;
+            BackendError::Unavailable(format!(
+                "NVRTC {major}.{minor} no longer compiles for {name} (sm_{capability}); use an older NVRTC"
+            ))
+        })?;
+        Ok(CudaBackend {
+            graphs: Slots::new(),
+            kernels: Slots::new(),
+            buffers: Slots::new(),
+            pinned: device.pinned().map_err(device_error)?,
+            device,
+            nvrtc,
+            architecture,
+            form,
+            arithmetic: options.arithmetic,
+            cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Facts of the device.
+    pub fn facts(&self) -> &Facts {
+        &self.device.facts
+    }
+
+    /// Compiles and loads CUDA C++ whose kernels have these signatures.
+    fn compile_source(
+        &mut self,
+        source: &Printed,
+        signatures: Vec<Signature>,
+    ) -> Result<Vec<KernelHandle>, BackendError> {
+        let shapes = signatures.iter().map(|signature| self.shape(signature)).collect::<Result<Vec<_>, _>>()?;
+        let image = self.image(source, &signatures)?;
+        let module = self.device.load(image).map_err(|failure| self.load_error(&failure))?;
+        let mut ready = Vec::new();
+        for (signature, shape) in signatures.into_iter().zip(shapes) {
+            let function = self.device.function(&module, &signature.name, signature.dynamic_shared_bytes as u32);
+            let function = function.map_err(device_error)?;
+            let info = self.info(&signature, &function).map_err(device_error)?;
+            self.check_cooperative(&signature, &info)?;
+            ready.push(CudaKernel { signature, shape, function, info });
+        }
+        Ok(ready.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
+    }
+
+    /// The compiled unit of a source, from the cache or from NVRTC.
+    fn image(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
+        let (architecture, form, nvrtc) = (self.architecture, self.form, self.nvrtc);
+        let options = Nvrtc::options(architecture, form, self.arithmetic, false);
+        let compiler = format!("NVRTC {}.{}", nvrtc.version.0, nvrtc.version.1);
+        let key = KeyBuilder::new("cuda")
+            .part("compiler", &compiler)
+            .list("options", &options)
+            .part("source", &source.text)
+            .finish();
+        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
+        let about = Description {
+            backend: "cuda".to_owned(),
+            kernels: names.iter().map(|&name| name.to_owned()).collect(),
+            compiler,
+            architecture: format!("sm_{architecture}"),
+            options: options.clone(),
+            source_bytes: source.text.len() as u64,
+            ..Description::default()
+        };
+        let mut compiled = false;
+        let result = self.cache.get_or_build(&key, about, || {
+            compiled = true;
+            nvrtc.compile(&source.text, names.first().unwrap_or(&"unit"), &options, form).map(|compiled| compiled.image)
+        });
+        self.counters.count_unit(compiled);
+        result.map_err(|error| blame::name_kernel(error, source))
+    }
+
+    /// Grid and block within what CUDA can launch.
+    fn shape(&self, signature: &Signature) -> Result<Shape, BackendError> {
+        const MOST: [u64; 3] = [i32::MAX as u64, 65535, 65535];
+        let mut grid = [0; 3];
+        for axis in 0..3 {
+            let blocks = signature.grid[axis];
+            grid[axis] = u32::try_from(blocks).ok().filter(|_| blocks <= MOST[axis]).ok_or_else(|| {
+                let name = &signature.name;
+                BackendError::TooLarge(format!(
+                    "kernel {name}: {blocks} blocks along axis {axis}; CUDA has {}",
+                    MOST[axis]
+                ))
+            })?;
+        }
+        if signature.shared_bytes > u64::from(self.device.facts.shared_bytes) {
+            return Err(BackendError::TooLarge(format!(
+                "kernel {}: {} bytes of shared memory a block; {} has {}",
+                signature.name, signature.shared_bytes, self.device.facts.name, self.device.facts.shared_bytes
+            )));
+        }
+        Ok(Shape { grid, lanes: signature.lanes, cooperative: signature.cooperative })
+    }
+
+    fn info(&self, signature: &Signature, function: &Function) -> Result<KernelInfo, Failure> {
+        let lanes = signature.lanes.iter().product();
+        let [registers, shared_bytes, local_bytes] = function.resources()?;
+        let blocks = function.resident_blocks(lanes)?;
+        let capacity = f64::from(self.device.facts.lanes_per_multiprocessor);
+        Ok(KernelInfo {
+            name: signature.name.clone(),
+            registers,
+            shared_bytes,
+            local_bytes,
+            blocks_per_multiprocessor: blocks,
+            occupancy: f64::from(blocks) * f64::from(lanes) / capacity,
+        })
+    }
+
+    /// A grid barrier needs all blocks resident; launching more would fail with less of an explanation.
+    fn check_cooperative(&self, signature: &Signature, info: &KernelInfo) -> Result<(), BackendError> {
+        if !signature.cooperative {
+            return Ok(());
+        }
+        let facts = &self.device.facts;
+        if !facts.cooperative {
+            let text = format!("kernel {}: {} has no grid barriers", signature.name, facts.name);
+            return Err(BackendError::Unavailable(text));
+        }
+        let most = u64::from(info.blocks_per_multiprocessor) * u64::from(facts.multiprocessors);
+        let blocks = signature.blocks()?;
+        if blocks > most {
+            let text = format!("kernel {}: a grid barrier over {blocks} blocks; {most} fit at once", signature.name);
+            return Err(BackendError::TooLarge(text));
+        }
+        Ok(())
+    }
+
+    fn load_error(&self, failure: &Failure) -> BackendError {
+        let (major, minor) = self.nvrtc.version;
+        let hint = match ffi::driver() {
+            Ok(driver) if driver.version < self.nvrtc.version => {
+                let (have, of) = driver.version;
+                format!(
+                    "; NVRTC {major}.{minor} is newer than the driver (CUDA {have}.{of}): update one or use an older other"
+                )
+            }
+            _ => String::new(),
+        };
+        BackendError::Device(format!("the compiled unit cannot be loaded: {}{hint}", failure.text))
+    }
+
+    fn buffer(&self, handle: BufferHandle) -> Result<&CudaBuffer, BackendError> {
+        self.buffers.get(handle.0).ok_or_else(|| super::no_buffer(handle))
+    }
+
+    /// Checks a launch and enqueues it.
+    fn enqueue(&self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
+        let kernel = self.kernels.get(kernel.0).ok_or_else(|| super::no_kernel(kernel))?;
+        let buffers = args.iter().map(|&handle| self.buffer(handle)).collect::<Result<Vec<_>, BackendError>>()?;
+        let offered: Vec<Offered> = args
+            .iter()
+            .zip(&buffers)
+            .map(|(handle, buffer)| Offered { id: handle.0, element: buffer.element, len: buffer.len })
+            .collect();
+        kernel.signature.check(&offered)?;
+        let blocks: Vec<&Block> = buffers.iter().map(|buffer| &*buffer.block).collect();
+        self.device
+            .launch(&kernel.function, &kernel.shape, &blocks)
+            .map_err(|failure| BackendError::Device(format!("kernel {}: {}", kernel.signature.name, failure.text)))
+    }
+
+    fn graph(&self, recorded: &Recorded) -> Result<&RecordedGraph, BackendError> {
+        let graph = recorded.graph.and_then(|number| self.graphs.get(number));
+        graph.ok_or_else(|| BackendError::Argument("there is no such recorded list".to_owned()))
+    }
+}
+
+impl Backend for CudaBackend {
+    fn describe(&self) -> String {
+        let facts = &self.device.facts;
+        let (major, minor) = self.nvrtc.version;
+        format!("cuda: {} (sm_{}), NVRTC {major}.{minor}", facts.name, facts.capability)
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
+        super::verified(kernels)?;
+        self.compile_source(&print::cuda_with_lines(kernels), kernels.iter().map(Signature::of).collect())
+    }
+
+    fn release(&mut self, kernels: &[KernelHandle]) {
+        for handle in kernels {
+            self.kernels.take(handle.0);
+        }
+    }
+
+    fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
+        let name = &self.device.facts.name;
+        let bytes = bytes_of(element, len).ok_or_else(|| super::too_large(name, element, len, None))?;
+        let block = self.device.zeroed(bytes).map_err(|failure| match failure.out_of_memory {
+            true => super::too_large(name, element, len, self.device.free_memory().ok()),
+            false => device_error(failure),
+        })?;
+        Ok(BufferHandle(self.buffers.put(CudaBuffer { element, len, block: Arc::new(block) })))
+    }
+
+    fn free(&mut self, buffer: BufferHandle) {
+        self.buffers.take(buffer.0);
+    }
+
+    fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
+        let target = self.buffers.get(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
+        super::fits(values.len(), target.len)?;
+        let size = size_of(target.element);
+        let mut wrong = None;
+        let fill = |offset: usize, piece: &mut [u8]| {
+            let values = &values[offset / size..(offset + piece.len()) / size];
+            if let Err(why) = encode(target.element, values, piece) {
+                wrong.get_or_insert(why);
+            }
+        };
+        self.pinned.write(&target.block, values.len() * size, fill).map_err(device_error)?;
+        wrong.map_or(Ok(()), |why| Err(BackendError::Argument(why)))
+    }
+
+    fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
+        let source = self.buffers.get(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
+        super::fits(values.len(), source.len)?;
+        let size = size_of(source.element);
+        let bytes = values.len() * size;
+        let take = |offset: usize, piece: &[u8]| {
+            decode(source.element, piece, &mut values[offset / size..(offset + piece.len()) / size]);
+        };
+        self.pinned.read(&source.block, bytes, take).map_err(device_error)
+    }
+
+    fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
+        self.enqueue(kernel, args)?;
+        self.counters.launches += 1;
+        Ok(())
+    }
+
+    fn synchronize(&mut self) -> Result<(), BackendError> {
+        self.device.synchronize().map_err(device_error)
+    }
+
+    fn target(&self) -> Target {
+        Target::Cuda
+    }
+
+    fn record(&mut self, launches: &[(KernelHandle, Vec<BufferHandle>)]) -> Result<Recorded, BackendError> {
+        let enqueue = || launches.iter().try_for_each(|(kernel, args)| self.enqueue(*kernel, args));
+        let graph = self.device.capture(enqueue)?;
+        let kernels = launches.iter().filter_map(|(kernel, _)| self.kernels.get(kernel.0));
+        let buffers = launches.iter().flat_map(|(_, args)| args).filter_map(|handle| self.buffers.get(handle.0));
+        let recorded = RecordedGraph {
+            graph,
+            launches: launches.len() as u64,
+            _blocks: buffers.map(|buffer| buffer.block.clone()).collect(),
+            _functions: kernels.map(|kernel| kernel.function.clone()).collect(),
+        };
+        Ok(Recorded { launches: launches.to_vec(), graph: Some(self.graphs.put(recorded)) })
+    }
+
+    fn replay(&mut self, recorded: &Recorded) -> Result<(), BackendError> {
+        let recorded = self.graph(recorded)?;
+        recorded.graph.launch().map_err(device_error)?;
+        self.counters.launches += recorded.launches;
+        Ok(())
+    }
+
+    fn forget(&mut self, recorded: Recorded) {
+        if let Some(number) = recorded.graph {
+            self.graphs.take(number);
+        }
+    }
+
+    fn time(&mut self, recorded: &Recorded) -> Result<f64, BackendError> {
+        let start = self.device.mark().map_err(device_error)?;
+        self.replay(recorded)?;
+        let end = self.device.mark().map_err(device_error)?;
+        start.seconds_to(&end).map_err(device_error)
+    }
+
+    fn kernel_info(&self, kernel: KernelHandle) -> Option<KernelInfo> {
+        self.kernels.get(kernel.0).map(|kernel| kernel.info.clone())
+    }
+
+    fn counters(&self) -> Counters {
+        let live = self.device.live();
+        Counters {
+            modules: live.modules.load(Relaxed),
+            buffers: live.blocks.load(Relaxed),
+            bytes: live.bytes.load(Relaxed),
+            ..self.counters
+        }
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        self.cache.take_notices()
+    }
+}
+
+impl From<Failure> for BackendError {
+    fn from(failure: Failure) -> BackendError {
+        device_error(failure)
+    }
+}
+
+fn device_error(failure: Failure) -> BackendError {
+    match failure.out_of_memory {
+        true => BackendError::TooLarge(format!("the device has no memory left ({})", failure.text)),
+        false => BackendError::Device(failure.text),
+    }
+}
+
+fn no_driver(why: String) -> BackendError {
+    BackendError::Unavailable(format!("{why}; {DRIVER_HINT}"))
+}

@@ -1,0 +1,439 @@
+//! The CUDA driver through cudarc; beside [`nvrtc`](super::nvrtc) the only file that names it.
+//!
+//! What makes the calls sound: nothing is called before [`driver`] has found the library; memory, modules, graphs and
+//! events belong to values that keep the context alive and give them back when dropped; work is ordered on one
+//! stream, and whatever is freed is freed after that stream has finished; the arguments of a launch were compared with
+//! the kernel's signature.
+#![allow(unsafe_code)]
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DriverError, result};
+use cudarc::nvrtc::Ptx;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Oldest driver that has all that is called here, as CUDA version.
+const OLDEST: i32 = 12000;
+/// Bytes of each of the two pinned buffers that transfers go through.
+const PINNED: usize = 4 << 20;
+
+/// An error of the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Name and text, as the driver gives them.
+    pub text: String,
+    /// Whether memory ran out.
+    pub out_of_memory: bool,
+}
+
+impl From<DriverError> for Failure {
+    fn from(error: DriverError) -> Failure {
+        let out_of_memory = error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+        let said =
+            |text: Result<&std::ffi::CStr, DriverError>| text.ok().map(|text| text.to_string_lossy().into_owned());
+        let name = said(error.error_name()).unwrap_or_else(|| format!("CUDA error {}", error.0 as u32));
+        let text = said(error.error_string()).map_or_else(|| name.clone(), |text| format!("{name}: {text}"));
+        Failure { text, out_of_memory }
+    }
+}
+
+/// The driver's CUDA version and the number of devices it sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Driver {
+    /// Major and minor version.
+    pub version: (u32, u32),
+    /// Number of devices, at least one.
+    pub devices: usize,
+}
+
+/// Finds driver and devices, or says what is missing.
+pub fn driver() -> Result<Driver, String> {
+    // SAFETY: opens and closes libcuda, whose initialisers are the driver's own.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("there is no CUDA driver (libcuda.so.1)".to_owned());
+    }
+    let mut version = 0;
+    // SAFETY: the library is present, and every driver has this function.
+    let known = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+    if known.is_err() || version < OLDEST {
+        let (have, want) = (text_of(version), text_of(OLDEST));
+        return Err(format!("the CUDA driver is for CUDA {have}; {want} or newer is needed"));
+    }
+    let devices = CudaContext::device_count().map_err(|error| Failure::from(error).text)?;
+    if devices < 1 {
+        return Err("the CUDA driver sees no device (is CUDA_VISIBLE_DEVICES set?)".to_owned());
+    }
+    Ok(Driver { version: split(version), devices: devices as usize })
+}
+
+fn split(version: i32) -> (u32, u32) {
+    ((version / 1000) as u32, (version % 1000 / 10) as u32)
+}
+
+fn text_of(version: i32) -> String {
+    let (major, minor) = split(version);
+    format!("{major}.{minor}")
+}
+
+/// Facts of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Name of the product.
+    pub name: String,
+    /// Compute capability, 90 for 9.0.
+    pub capability: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Lanes a multiprocessor can hold.
+    pub lanes_per_multiprocessor: u32,
+    /// Bytes of shared memory a block may ask for.
+    pub shared_bytes: u32,
+    /// Whether blocks can wait for each other.
+    pub cooperative: bool,
+}
+
+/// A device with a context and a stream.
+#[derive(Debug)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    live: Arc<Live>,
+    /// Facts.
+    pub facts: Facts,
+}
+
+/// What is on the device now; shows that memory stays flat.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Loaded modules.
+    pub modules: AtomicU64,
+    /// Allocations.
+    pub blocks: AtomicU64,
+    /// Bytes of them.
+    pub bytes: AtomicU64,
+}
+
+impl Device {
+    /// Opens a device. [`driver`] must have found it.
+    pub fn open(ordinal: usize) -> Result<Device, Failure> {
+        let context = CudaContext::new(ordinal)?;
+        let attribute = |attribute| context.attribute(attribute).map(|value| value as u32);
+        let (major, minor) = context.compute_capability()?;
+        let facts = Facts {
+            name: context.name()?,
+            capability: (major * 10 + minor) as u32,
+            memory: context.total_mem()? as u64,
+            multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            lanes_per_multiprocessor: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            cooperative: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+        };
+        // SAFETY: events only track cudarc's slices, and there are none here. With them, making a stream would wait for
+        // the whole context, which breaks a capture that another back end of this process may be in.
+        unsafe { context.disable_event_tracking() };
+        // A stream of our own: the default one cannot be captured into a graph.
+        let stream = context.new_stream()?;
+        Ok(Device { context, stream, live: Arc::default(), facts })
+    }
+
+    /// What is on the device now.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Bytes of device memory that are free.
+    pub fn free_memory(&self) -> Result<u64, Failure> {
+        Ok(self.context.mem_get_info()?.0 as u64)
+    }
+
+    /// Waits for everything enqueued.
+    pub fn synchronize(&self) -> Result<(), Failure> {
+        Ok(self.stream.synchronize()?)
+    }
+
+    /// Allocates memory and enqueues zeroing it.
+    pub fn zeroed(&self, bytes: usize) -> Result<Block, Failure> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the size is not zero and the context is current.
+        let address = unsafe { result::malloc_sync(bytes.max(1)) }?;
+        let block = Block { address, bytes: bytes as u64, stream: self.stream.clone(), live: self.live.clone() };
+        self.live.blocks.fetch_add(1, Relaxed);
+        self.live.bytes.fetch_add(bytes as u64, Relaxed);
+        // SAFETY: within the allocation; later work on the stream comes after it.
+        unsafe { result::memset_d8_async(address, 0, bytes.max(1), self.stream.cu_stream()) }?;
+        Ok(block)
+    }
+
+    /// Loads a CUBIN, or PTX that ends with a zero byte.
+    pub fn load(&self, image: Vec<u8>) -> Result<Arc<Module>, Failure> {
+        let module = self.context.load_module(Ptx::from_binary(image))?;
+        self.live.modules.fetch_add(1, Relaxed);
+        Ok(Arc::new(Module { module, stream: self.stream.clone(), live: self.live.clone() }))
+    }
+
+    /// Looks a kernel up in a module; `dynamic` bytes of shared memory are passed at its launch.
+    pub fn function(&self, module: &Arc<Module>, name: &str, dynamic: u32) -> Result<Function, Failure> {
+        let function = module.module.load_function(name)?;
+        if dynamic > 0 {
+            let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function belongs to a loaded module.
+            unsafe { result::function::set_function_attribute(function.cu_function(), attribute, dynamic as i32) }?;
+        }
+        Ok(Function { function, dynamic, _module: module.clone() })
+    }
+
+    /// Enqueues a kernel. The caller has checked that `blocks` live and fit the kernel's signature.
+    pub fn launch(&self, function: &Function, shape: &Shape, blocks: &[&Block]) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        let mut params: Vec<*mut c_void> =
+            blocks.iter().map(|block| (&raw const block.address).cast_mut().cast::<c_void>()).collect();
+        let (grid, lanes) = (shape.grid, shape.lanes);
+        let (handle, stream) = (function.function.cu_function(), self.stream.cu_stream());
+        let dynamic = function.dynamic;
+        // SAFETY: one pointer per parameter of the kernel, each to a device address that lives during this call, in
+        // which the driver copies it; memory and module outlive the launch because both synchronise before they go.
+        Ok(unsafe {
+            if shape.cooperative {
+                result::launch_cooperative_kernel(handle, grid.into(), lanes.into(), dynamic, stream, &mut params)
+            } else {
+                result::launch_kernel(handle, grid.into(), lanes.into(), dynamic, stream, &mut params)
+            }
+        }?)
+    }
+
+    /// Captures what `enqueue` launches into a graph.
+    pub fn capture<E: From<Failure>>(&self, enqueue: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
+        // Relaxed: a kernel's code may be loaded at its first launch, which the stricter modes forbid.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        self.stream.begin_capture(mode).map_err(Failure::from)?;
+        let enqueued = enqueue();
+        // Ended whatever happened, or the stream would stay unusable.
+        let captured = self.stream.end_capture(sys::CUgraphInstantiate_flags(0)).map_err(Failure::from);
+        enqueued?;
+        let none = Failure { text: "the driver captured no graph".to_owned(), out_of_memory: false };
+        let graph = captured?.ok_or(none)?;
+        Ok(Graph { graph, stream: self.stream.clone() })
+    }
+
+    /// Marks a point of the stream, for timing.
+    pub fn mark(&self) -> Result<Mark, Failure> {
+        Ok(Mark(self.stream.record_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))?))
+    }
+
+    /// The pinned buffers of transfers.
+    pub fn pinned(&self) -> Result<Pinned, Failure> {
+        self.context.bind_to_thread()?;
+        Ok(Pinned { halves: [Half::new(&self.stream)?, Half::new(&self.stream)?] })
+    }
+}
+
+/// Grid and block of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Lanes of a block.
+    pub lanes: [u32; 3],
+    /// Whether blocks wait for each other.
+    pub cooperative: bool,
+}
+
+/// Device memory.
+#[derive(Debug)]
+pub struct Block {
+    address: sys::CUdeviceptr,
+    bytes: u64,
+    stream: Arc<CudaStream>,
+    live: Arc<Live>,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let context = self.stream.context();
+        context.record_err(self.stream.synchronize());
+        // SAFETY: allocated by `zeroed`, freed once, and the stream has finished with it.
+        context.record_err(unsafe { result::free_sync(self.address) });
+        self.live.blocks.fetch_sub(1, Relaxed);
+        self.live.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// A loaded unit, unloaded with its last function.
+#[derive(Debug)]
+pub struct Module {
+    module: Arc<CudaModule>,
+    stream: Arc<CudaStream>,
+    live: Arc<Live>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // Its kernels may still be running; the module itself goes right after this.
+        self.stream.context().record_err(self.stream.synchronize());
+        self.live.modules.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A kernel of a loaded module, which it keeps loaded.
+#[derive(Debug, Clone)]
+pub struct Function {
+    function: CudaFunction,
+    dynamic: u32,
+    /// Dropped after the function, so that the module waits for the stream before it is unloaded.
+    _module: Arc<Module>,
+}
+
+impl Function {
+    /// Registers a lane, bytes of shared memory a block (static and dynamic), bytes of local memory a lane.
+    pub fn resources(&self) -> Result<[u32; 3], Failure> {
+        let attribute = |attribute| {
+            // SAFETY: the function belongs to a loaded module.
+            let value = unsafe { result::function::get_function_attribute(self.function.cu_function(), attribute) };
+            value.map(|value| value as u32)
+        };
+        let registers = attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?;
+        let shared = attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let local = attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?;
+        Ok([registers, shared + self.dynamic, local])
+    }
+
+    /// Blocks of so many lanes that fit on a multiprocessor.
+    pub fn resident_blocks(&self, lanes: u32) -> Result<u32, Failure> {
+        Ok(self.function.occupancy_max_active_blocks_per_multiprocessor(lanes, self.dynamic as usize, None)?)
+    }
+}
+
+/// A list of launches the device holds.
+pub struct Graph {
+    graph: CudaGraph,
+    stream: Arc<CudaStream>,
+}
+
+impl Graph {
+    /// Enqueues it.
+    pub fn launch(&self) -> Result<(), Failure> {
+        Ok(self.graph.launch()?)
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // The driver would finish a running graph by itself; the memory it works on must not go before.
+        self.stream.context().record_err(self.stream.synchronize());
+    }
+}
+
+/// A point of the stream.
+#[derive(Debug)]
+pub struct Mark(CudaEvent);
+
+impl Mark {
+    /// Seconds from this mark to a later one; waits for both.
+    pub fn seconds_to(&self, end: &Mark) -> Result<f64, Failure> {
+        self.0.synchronize()?;
+        end.0.synchronize()?;
+        let mut milliseconds = 0.0_f32;
+        // SAFETY: both events are recorded on this context's stream, were made with timing, and are complete.
+        unsafe { elapsed(&mut milliseconds, self.0.cu_event(), end.0.cu_event()) }.result()?;
+        Ok(f64::from(milliseconds) / 1e3)
+    }
+}
+
+/// The driver's function for the time between events, under its newer name (12.8) or its older one; cudarc knows only
+/// the newer and would panic on an older driver.
+unsafe fn elapsed(milliseconds: &mut f32, start: sys::CUevent, end: sys::CUevent) -> sys::CUresult {
+    type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
+    // SAFETY: events exist, so the library is loaded; both names have this type.
+    unsafe {
+        let library = sys::culib();
+        let newer = library.get::<Elapsed>(b"cuEventElapsedTime_v2");
+        match newer.or_else(|_| library.get::<Elapsed>(b"cuEventElapsedTime")) {
+            Ok(function) => function(milliseconds, start, end),
+            Err(_) => sys::CUresult::CUDA_ERROR_NOT_FOUND,
+        }
+    }
+}
+
+/// Two pinned buffers that transfers alternate between: while one is filled or emptied, the other is copied. Not
+/// write-combined, since results are read from them.
+#[derive(Debug)]
+pub struct Pinned {
+    halves: [Half; 2],
+}
+
+#[derive(Debug)]
+struct Half {
+    start: *mut u8,
+    /// Copies from or to this half so far are done when this event is.
+    done: CudaEvent,
+    stream: Arc<CudaStream>,
+}
+
+impl Half {
+    fn new(stream: &Arc<CudaStream>) -> Result<Half, Failure> {
+        let done = stream.context().new_event(None)?;
+        // SAFETY: the context is current.
+        let start = unsafe { result::malloc_host(PINNED, 0) }?.cast::<u8>();
+        let half = Half { start, done, stream: stream.clone() };
+        // SAFETY: allocated with this size; bytes must be initialised before they are seen as a slice.
+        unsafe { start.write_bytes(0, PINNED) };
+        Ok(half)
+    }
+
+    /// Waits for earlier copies and gives the bytes.
+    fn bytes(&mut self, len: usize) -> Result<&mut [u8], Failure> {
+        self.done.synchronize()?;
+        // SAFETY: `len` is at most PINNED, the bytes are initialised, and no copy is under way.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.start, len.min(PINNED)) })
+    }
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        let context = self.stream.context();
+        context.record_err(self.stream.synchronize());
+        // SAFETY: allocated by `malloc_host`, freed once, and no copy is under way.
+        context.record_err(unsafe { result::free_host(self.start.cast()) });
+    }
+}
+
+impl Pinned {
+    /// Copies `bytes` bytes to the start of a block, piece by piece: `fill(offset, piece)` provides them. Returns when
+    /// the last piece is enqueued.
+    pub fn write(&mut self, to: &Block, bytes: usize, mut fill: impl FnMut(usize, &mut [u8])) -> Result<(), Failure> {
+        to.stream.context().bind_to_thread()?;
+        for (number, offset) in (0..bytes).step_by(PINNED).enumerate() {
+            let half = &mut self.halves[number % 2];
+            let piece = half.bytes(PINNED.min(bytes - offset))?;
+            fill(offset, piece);
+            // SAFETY: within the block; the pinned bytes are not touched before `done`.
+            unsafe { result::memcpy_htod_async(to.address + offset as u64, piece, to.stream.cu_stream()) }?;
+            half.done.record(&to.stream)?;
+        }
+        Ok(())
+    }
+
+    /// Copies `bytes` bytes from the start of a block, piece by piece: `take(offset, piece)` receives them.
+    pub fn read(&mut self, from: &Block, bytes: usize, mut take: impl FnMut(usize, &[u8])) -> Result<(), Failure> {
+        from.stream.context().bind_to_thread()?;
+        let offsets: Vec<usize> = (0..bytes).step_by(PINNED).collect();
+        for number in 0..=offsets.len() {
+            if let Some(&offset) = offsets.get(number) {
+                let half = &mut self.halves[number % 2];
+                let piece = half.bytes(PINNED.min(bytes - offset))?;
+                // SAFETY: within the block; the pinned bytes are not touched before `done`.
+                unsafe { result::memcpy_dtoh_async(piece, from.address + offset as u64, from.stream.cu_stream()) }?;
+                half.done.record(&from.stream)?;
+            }
+            // The piece before is taken while this one is copied.
+            if let Some(&offset) = number.checked_sub(1).and_then(|before| offsets.get(before)) {
+                let half = &mut self.halves[(number - 1) % 2];
+                take(offset, half.bytes(PINNED.min(bytes - offset))?);
+            }
+        }
+        Ok(())
+    }
+}

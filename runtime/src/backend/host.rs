@@ -1,0 +1,244 @@
+//! The host back end: generated C, compiled by the system's `cc`, run on all cores.
+//!
+//! Launches run at once and in order; a launch's blocks are spread over a thread pool. Results do not depend on the
+//! number of threads: a block writes only what is its own, and sums are kept per block and finished by fences in fixed
+//! order.
+
+pub mod cc;
+mod ffi;
+pub mod memory;
+mod pool;
+
+use super::convert::{bytes_of, decode, encode, size_of};
+use super::signature::{Offered, Signature};
+use super::slots::Slots;
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, blame};
+use crate::cache::{Cache, Description, KeyBuilder};
+use cc::Compiler;
+use ffi::{Memory, Unit};
+use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::print::{self, Printed};
+use pool::Pool;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::sync::Arc;
+
+pub(super) use ffi::load_for_good;
+
+/// Choices of a host back end.
+#[derive(Debug, Clone, Default)]
+pub struct HostOptions {
+    /// Worker threads; one per core if not given.
+    pub threads: Option<usize>,
+    /// Rounding of compiled arithmetic.
+    pub arithmetic: Arithmetic,
+    /// The C compiler, with options if need be; that of `CC`, else `cc`, if not given.
+    pub compiler: Option<OsString>,
+    /// Where compiled units are kept.
+    pub cache: Option<Arc<Cache>>,
+}
+
+/// Bytes from which on an allocation is compared with the memory that is left.
+const UNCHECKED: usize = 64 << 20;
+
+/// The host as a device.
+#[derive(Debug)]
+pub struct HostBackend {
+    compiler: Compiler,
+    processor: String,
+    arithmetic: Arithmetic,
+    cache: Arc<Cache>,
+    pool: Pool,
+    kernels: Slots<HostKernel>,
+    buffers: Slots<HostBuffer>,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct HostKernel {
+    signature: Signature,
+    blocks: u64,
+    /// Shared by the kernels of the unit and unloaded with the last of them.
+    unit: Arc<Unit>,
+    entry: usize,
+}
+
+#[derive(Debug)]
+struct HostBuffer {
+    element: Element,
+    len: u64,
+    memory: Memory,
+}
+
+impl HostBackend {
+    /// Opens the host; `Unavailable` without a C compiler.
+    pub fn new(options: HostOptions) -> Result<HostBackend, BackendError> {
+        Ok(HostBackend {
+            compiler: options.compiler.map_or_else(Compiler::of_user, |command| Compiler::named(&command))?,
+            processor: cc::processor(),
+            arithmetic: options.arithmetic,
+            cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
+            pool: Pool::new(options.threads)?,
+            kernels: Slots::new(),
+            buffers: Slots::new(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// The compiler in use.
+    pub fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    /// Compiles C whose kernels have these signatures.
+    fn compile_source(
+        &mut self,
+        source: &Printed,
+        signatures: Vec<Signature>,
+    ) -> Result<Vec<KernelHandle>, BackendError> {
+        let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
+        let library = self.library(source, &signatures)?;
+        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
+        let unit = Arc::new(load(&library, &names)?);
+        self.counters.modules += 1;
+        let numbered = signatures.into_iter().zip(blocks).enumerate();
+        let kernels =
+            numbered.map(|(entry, (signature, blocks))| HostKernel { signature, blocks, unit: unit.clone(), entry });
+        Ok(kernels.map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
+    }
+
+    /// The compiled unit of a source, from the cache or from the compiler.
+    fn library(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
+        let options = Compiler::options(self.arithmetic);
+        let key = KeyBuilder::new("host")
+            .list("compiler", &self.compiler.identity())
+            .list("options", &options)
+            .part("processor", &self.processor)
+            .part("source", &source.text)
+            .finish();
+        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
+        let about = Description {
+            backend: "host".to_owned(),
+            kernels: names.iter().map(|&name| name.to_owned()).collect(),
+            compiler: self.compiler.version.clone(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            source_bytes: source.text.len() as u64,
+            ..Description::default()
+        };
+        let mut compiled = false;
+        let result = self.cache.get_or_build(&key, about, || {
+            compiled = true;
+            self.compiler.compile(&source.text, names.first().unwrap_or(&"unit"), self.arithmetic)
+        });
+        self.counters.count_unit(compiled);
+        result.map_err(|error| blame::name_kernel(error, source))
+    }
+
+    fn buffer(&self, handle: BufferHandle) -> Result<&HostBuffer, BackendError> {
+        self.buffers.get(handle.0).ok_or_else(|| super::no_buffer(handle))
+    }
+}
+
+impl Backend for HostBackend {
+    fn describe(&self) -> String {
+        format!("host: {} threads, {}", self.pool.threads(), self.compiler.version)
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
+        super::verified(kernels)?;
+        if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
+            let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
+            return Err(BackendError::Argument(text));
+        }
+        self.compile_source(&print::c_with_lines(kernels), kernels.iter().map(Signature::of).collect())
+    }
+
+    fn release(&mut self, kernels: &[KernelHandle]) {
+        for handle in kernels {
+            if let Some(kernel) = self.kernels.take(handle.0) {
+                self.counters.modules -= u64::from(Arc::strong_count(&kernel.unit) == 1);
+            }
+        }
+    }
+
+    fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
+        let free = memory::available();
+        let refuse = || super::too_large("host", element, len, free);
+        // Systems promise memory they do not have and end the process when it is touched: look first.
+        let fits = |&bytes: &usize| bytes < UNCHECKED || free.is_none_or(|free| bytes as u64 <= free);
+        let bytes = bytes_of(element, len).filter(fits).ok_or_else(refuse)?;
+        let memory = Memory::zeroed(bytes, |bytes, zero| self.pool.cover(bytes, zero)).ok_or_else(refuse)?;
+        self.counters.buffers += 1;
+        self.counters.bytes += bytes as u64;
+        Ok(BufferHandle(self.buffers.put(HostBuffer { element, len, memory })))
+    }
+
+    fn free(&mut self, buffer: BufferHandle) {
+        if let Some(freed) = self.buffers.take(buffer.0) {
+            self.counters.buffers -= 1;
+            self.counters.bytes -= freed.len * size_of(freed.element) as u64;
+        }
+    }
+
+    fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
+        let target = self.buffers.get_mut(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
+        super::fits(values.len(), target.len)?;
+        let bytes = values.len() * size_of(target.element);
+        encode(target.element, values, &mut target.memory.bytes_mut()[..bytes]).map_err(BackendError::Argument)
+    }
+
+    fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
+        let source = self.buffer(buffer)?;
+        super::fits(values.len(), source.len)?;
+        decode(source.element, &source.memory.bytes()[..values.len() * size_of(source.element)], values);
+        Ok(())
+    }
+
+    fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
+        let kernel = self.kernels.get(kernel.0).ok_or_else(|| super::no_kernel(kernel))?;
+        let buffers = args.iter().map(|&handle| self.buffer(handle)).collect::<Result<Vec<_>, BackendError>>()?;
+        let offered: Vec<Offered> = args
+            .iter()
+            .zip(&buffers)
+            .map(|(handle, buffer)| Offered { id: handle.0, element: buffer.element, len: buffer.len })
+            .collect();
+        kernel.signature.check(&offered)?;
+        let memories: Vec<&Memory> = buffers.iter().map(|buffer| &buffer.memory).collect();
+        let call = kernel.unit.call(kernel.entry, kernel.signature.grid, &memories);
+        self.pool.cover(kernel.blocks, &|from, to| call.blocks(from, to));
+        self.counters.launches += 1;
+        Ok(())
+    }
+
+    fn synchronize(&mut self) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        self.cache.take_notices()
+    }
+}
+
+/// Loads a unit from its bytes: written to a private file, so that what runs is what was checked, and taken away
+/// at once, since a loaded library needs no name.
+fn load(library: &[u8], kernels: &[&str]) -> Result<Unit, BackendError> {
+    let place = std::env::temp_dir();
+    let fail = |why: String| {
+        let place = place.display();
+        BackendError::Device(format!(
+            "a compiled unit cannot be loaded from {place}: {why} (TMPDIR names another place)"
+        ))
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix("kernelwright-")
+        .suffix(".so")
+        .tempfile()
+        .map_err(|error| fail(error.to_string()))?;
+    file.write_all(library).and_then(|()| file.flush()).map_err(|error| fail(error.to_string()))?;
+    Unit::load(file.path(), kernels).map_err(fail)
+}

@@ -1,0 +1,132 @@
+//! Loaded libraries and raw memory of the host: one of the two files with `unsafe`.
+//!
+//! What makes the calls sound: a [`Unit`] keeps its library loaded as long as its entries can be called; memory is
+//! owned by [`Memory`] and handed out as slices only between calls; a call runs generated code, which touches its
+//! arguments within the extents of its signature (kernels are verified before they are printed, and
+//! [`Signature::check`](crate::backend::signature::Signature::check) compares every launch with the signature).
+#![allow(unsafe_code)]
+
+use std::alloc::Layout;
+use std::ffi::c_void;
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// What the C printer makes of a kernel: runs one block on the buffers.
+type Run = unsafe extern "C" fn(block_x: i64, block_y: i64, block_z: i64, buffers: *const *mut c_void);
+
+/// A loaded unit with the entries of its kernels.
+#[derive(Debug)]
+pub struct Unit {
+    entries: Vec<Run>,
+    /// Dropped, and so unloaded, after the entries.
+    _library: libloading::Library,
+}
+
+impl Unit {
+    /// Loads a library and looks its kernels up, in order.
+    pub fn load(path: &Path, kernels: &[&str]) -> Result<Unit, String> {
+        // SAFETY: the library was compiled from generated C, which has no constructors or destructors.
+        let library = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
+        let find = |name: &&str| {
+            // SAFETY: the printer gives kernels exactly the type `Run`.
+            let symbol = unsafe { library.get::<Run>(name.as_bytes()) };
+            symbol.map(|run| *run).map_err(|error| error.to_string())
+        };
+        let entries = kernels.iter().map(find).collect::<Result<Vec<Run>, String>>()?;
+        Ok(Unit { entries, _library: library })
+    }
+
+    /// A call of a kernel on a grid with buffers, ready to be made for ranges of blocks by several threads.
+    pub fn call(&self, kernel: usize, grid: [u64; 3], buffers: &[&Memory]) -> Call<'_> {
+        let pointers = buffers.iter().map(|memory| memory.start.as_ptr().cast::<c_void>()).collect();
+        Call { run: self.entries[kernel], grid, pointers, _unit: self }
+    }
+}
+
+/// A kernel with its grid and buffers.
+pub struct Call<'unit> {
+    run: Run,
+    grid: [u64; 3],
+    pointers: Vec<*mut c_void>,
+    _unit: &'unit Unit,
+}
+
+// SAFETY: the pointers are only passed to generated code, whose blocks do not write what others touch (an invariant
+// of verified kernels), so blocks may run on any thread.
+unsafe impl Sync for Call<'_> {}
+
+impl Call<'_> {
+    /// Runs blocks `from..to`, numbered x fastest.
+    pub fn blocks(&self, from: u64, to: u64) {
+        let [width, height, _] = self.grid;
+        for block in from..to {
+            let (x, y, z) = (block % width, block / width % height, block / width / height);
+            // SAFETY: number, types and extents of the buffers were checked against the signature; they live in the
+            // back end that makes this call and outlive it. The block lies in the grid, whose size is below 2^63.
+            unsafe { (self.run)(x as i64, y as i64, z as i64, self.pointers.as_ptr()) }
+        }
+    }
+}
+
+/// Bytes aligned for vector instructions and cache lines.
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: `Memory` owns its bytes as a `Vec<u8>` does.
+unsafe impl Send for Memory {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Alignment of every buffer.
+    pub const ALIGNMENT: usize = 64;
+
+    /// Zeroed bytes; `None` when the system has not enough memory. `each` is called once with a function that zeroes
+    /// bytes `from..to` and must have it do so for parts that cover `0..bytes`: whoever zeroes a page first decides
+    /// which memory bank it lies in, so the parts are those that kernels will work on.
+    pub fn zeroed(bytes: usize, each: impl FnOnce(u64, &(dyn Fn(u64, u64) + Sync))) -> Option<Memory> {
+        let layout = Layout::from_size_align(bytes.max(1), Self::ALIGNMENT).ok()?;
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
+        let memory = Memory { start, layout };
+        let shared = &memory;
+        each(layout.size() as u64, &|from, to| {
+            let (from, to) = (from as usize, (to as usize).min(shared.layout.size()));
+            if from < to {
+                // SAFETY: within the allocation; parts given to different threads do not overlap.
+                unsafe { shared.start.as_ptr().add(from).write_bytes(0, to - from) };
+            }
+        });
+        Some(memory)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: allocated with this size, and zeroed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+    }
+
+    /// Its bytes, to change.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout and not freed before.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// Loads a library for the rest of the process, so that a later search for its SONAME finds this one.
+pub fn load_for_good(path: &Path) -> Result<(), String> {
+    // SAFETY: a library the user named; its initialisers are its own business, as when it is found by the system.
+    let library = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
+    std::mem::forget(library);
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Text in columns.
+
+/// Lines of cells, each column as wide as its widest cell; cells that are numbers are set to the right.
+pub(super) fn columns(rows: &[Vec<String>]) -> Vec<String> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+    rows.iter().map(|row| line(row, &widths)).collect()
+}
+
+fn line(row: &[String], widths: &[usize]) -> String {
+    let mut out = String::new();
+    for (cell, width) in row.iter().zip(widths) {
+        if !out.is_empty() {
+            out.push_str("  ");
+        }
+        let space = " ".repeat(width - cell.chars().count());
+        let number = cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
+        if number { out.extend([space.as_str(), cell]) } else { out.extend([cell, space.as_str()]) }
+    }
+    out.trim_end().to_string()
+}
+
+/// A quantity of bytes for people.
+pub(super) fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            return if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}

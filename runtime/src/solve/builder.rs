@@ -1,0 +1,176 @@
+//! From a loaded program to a [`Solver`]: which problem, what is set, which back end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kernelwright_syntax::program::{Precision, Problem};
+
+use super::Error;
+use super::engine::Engine;
+use super::solver::{Solver, Stale, unknown};
+use crate::backend::open::{Choice, open};
+use crate::backend::{Arithmetic, Backend};
+use crate::cache::Cache;
+use crate::load::Loaded;
+use crate::pipeline;
+
+/// What to compile. Sizes, precision and schedule are part of the kernels; everything else can change from solve to
+/// solve.
+#[derive(Clone)]
+pub struct Builder<'l> {
+    loaded: &'l Loaded,
+    problem: Option<String>,
+    set: Vec<(String, f64)>,
+    precision: Option<Precision>,
+    tolerance: Option<f64>,
+    iterations: Option<u32>,
+    schedule: Option<String>,
+    choice: Choice,
+    arithmetic: Arithmetic,
+    cache: Option<Arc<Cache>>,
+}
+
+impl<'l> Builder<'l> {
+    pub(super) fn new(loaded: &'l Loaded) -> Self {
+        Builder {
+            loaded,
+            problem: None,
+            set: Vec::new(),
+            precision: None,
+            tolerance: None,
+            iterations: None,
+            schedule: None,
+            choice: Choice::Auto,
+            arithmetic: Arithmetic::default(),
+            cache: None,
+        }
+    }
+
+    /// Which problem; needed where a program has several.
+    pub fn problem(mut self, name: impl Into<String>) -> Self {
+        self.problem = Some(name.into());
+        self
+    }
+
+    /// Sets a size or a parameter.
+    pub fn set(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.set.push((name.into(), value));
+        self
+    }
+
+    /// Precision of vectors, instead of the problem's.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = Some(precision);
+        self
+    }
+
+    /// Tolerance, instead of the problem's.
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.tolerance = Some(tolerance);
+        self
+    }
+
+    /// Iteration limit, instead of the problem's.
+    pub fn iterations(mut self, iterations: u32) -> Self {
+        self.iterations = Some(iterations);
+        self
+    }
+
+    /// A schedule by name, instead of the planner's choice.
+    pub fn schedule(mut self, name: impl Into<String>) -> Self {
+        self.schedule = Some(name.into());
+        self
+    }
+
+    /// Which back end; the first one that is there by default.
+    pub fn backend(mut self, choice: Choice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// Where compiled kernels are kept; the user's cache by default.
+    pub fn cache(mut self, cache: Arc<Cache>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// The problem as it will be compiled, and its number.
+    ///
+    /// # Errors
+    /// A problem or a name that does not exist, a value that cannot be.
+    pub fn chosen(&self) -> Result<(usize, Problem), Error> {
+        let program = &self.loaded.program;
+        let names = || program.problems.iter().map(|problem| problem.name.as_str());
+        let number = match &self.problem {
+            Some(name) => names().position(|own| own == name).ok_or_else(|| unknown("problem", name, names()))?,
+            None if program.problems.len() == 1 => 0,
+            None if program.problems.is_empty() => {
+                return Err(Error::Input(format!("{} declares no problem", program.file)));
+            }
+            None => {
+                let names: Vec<&str> = names().collect();
+                return Err(Error::Usage(format!("several problems; choose one of {}", names.join(", "))));
+            }
+        };
+        let mut problem = program.problem_with(number, &self.set).map_err(Error::Program)?;
+        problem.precision = self.precision.unwrap_or(problem.precision);
+        problem.tolerance = self.tolerance.unwrap_or(problem.tolerance);
+        problem.iterations = self.iterations.unwrap_or(problem.iterations);
+        Ok((number, problem))
+    }
+
+    /// All stages up to the choice of a schedule.
+    ///
+    /// # Errors
+    /// As [`Builder::chosen`], and what the compiler cannot do.
+    pub fn plan(&self) -> Result<pipeline::Planned, Error> {
+        let (_, problem) = self.chosen()?;
+        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
+    }
+
+    /// Compiles and loads.
+    ///
+    /// # Errors
+    /// As [`Builder::plan`], and a back end that is not there.
+    pub fn compile(&self) -> Result<Solver, Error> {
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
+        let opened = open(self.choice, self.arithmetic, &cache)?;
+        let mut solver = self.compile_on(opened.backend)?;
+        solver.notices.extend(opened.notices);
+        Ok(solver)
+    }
+
+    /// Compiles and loads on a given back end.
+    ///
+    /// # Errors
+    /// As [`Builder::compile`].
+    pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
+        let begin = Instant::now();
+        let (number, problem) = self.chosen()?;
+        let planned = pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())?;
+        let plan = planned.plan();
+        let words = Some(plan.cost.words);
+        let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations)?;
+        let engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        let data = problem.data.len();
+        Ok(Solver {
+            program: self.loaded.program.clone(),
+            number,
+            problem,
+            folder: self.loaded.folder.clone(),
+            engine,
+            set: self.set.clone(),
+            stale: Stale {
+                params: true,
+                data: vec![true; data],
+                rhs: true,
+                given_data: vec![false; data],
+                given_rhs: false,
+            },
+            compile_time: begin.elapsed(),
+            words,
+            copy_bandwidth: None,
+            notices: Vec::new(),
+        })
+    }
+}

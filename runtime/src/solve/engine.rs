@@ -1,0 +1,340 @@
+//! A compiled loop on a back end: its kernels, its buffers and which version of each vector is current.
+
+use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::loops::{self, Role, ScalarId, VectorId, Version};
+use kernelwright_codegen::math;
+use kernelwright_codegen::module::{Arg, Launch, Module};
+
+use super::Error;
+use super::cursor::Step;
+use super::raise::Raises;
+use crate::backend::{Backend, BufferHandle, KernelHandle};
+use crate::inputs::random;
+use crate::pipeline;
+
+/// A scheduled and mapped loop, loaded on a back end, with all its buffers.
+///
+/// This is the level below [`Solver`](super::Solver): it knows arrays and numbers, no names. Inputs stay on the
+/// device until they are set again.
+pub struct Engine {
+    pub(super) program: loops::Program,
+    pub(super) raises: Raises,
+    pub(super) device: Device,
+    pub(super) limit: u32,
+    /// Whether parameters or data changed since the tables were evaluated.
+    pub(super) stale: bool,
+}
+
+/// The back end with everything on it; separate from the program so that cursors may borrow the latter.
+pub(super) struct Device {
+    backend: Box<dyn Backend>,
+    module: Module,
+    kernels: Vec<KernelHandle>,
+    vectors: Vec<Vec<BufferHandle>>,
+    current: Vec<u32>,
+    scalars: BufferHandle,
+    params: BufferHandle,
+    status: BufferHandle,
+    history: BufferHandle,
+    data: Vec<BufferHandle>,
+    buffers: Vec<BufferHandle>,
+    args: Vec<BufferHandle>,
+}
+
+/// Which version of every vector is current; what a replay brings back.
+pub(super) type Rotation = Vec<u32>;
+
+impl Engine {
+    /// Compiles the kernels and allocates every buffer. `limit` is the largest number of iterations of a solve.
+    pub fn new(
+        program: loops::Program,
+        module: Module,
+        mut backend: Box<dyn Backend>,
+        limit: u32,
+    ) -> Result<Self, Error> {
+        check_shape(&program, &module)?;
+        let kernels = backend.compile(&module.kernels)?;
+        let mut device = Device {
+            vectors: Vec::with_capacity(program.vectors.len()),
+            current: vec![0; program.vectors.len()],
+            scalars: backend.allocate(Element::F64, program.scalars.len().max(ScalarId::RESERVED) as u64)?,
+            params: backend.allocate(Element::F64, param_count(&program).max(1) as u64)?,
+            status: backend.allocate(Element::I32, 2)?,
+            history: backend.allocate(Element::F64, pipeline::history_len(limit))?,
+            data: Vec::new(),
+            buffers: Vec::new(),
+            args: Vec::new(),
+            backend,
+            module,
+            kernels,
+        };
+        device.allocate(&program)?;
+        let raises = Raises::of(&program);
+        Ok(Engine { program, raises, device, limit, stale: true })
+    }
+
+    /// The loop program this runs.
+    pub fn program(&self) -> &loops::Program {
+        &self.program
+    }
+
+    /// The kernels this runs.
+    pub fn module(&self) -> &Module {
+        &self.device.module
+    }
+
+    /// The back end's own description.
+    pub fn describe(&self) -> String {
+        self.device.backend.describe()
+    }
+
+    /// Elements of a vector: points times components.
+    pub fn vector_len(&self) -> usize {
+        self.device.module.vector_len as usize
+    }
+
+    /// Elements of a data array of the operator.
+    pub fn data_len(&self, number: usize) -> usize {
+        data_len(&self.program.operator, number) as usize
+    }
+
+    /// Sets the parameters of the operator, then those of the solver.
+    pub fn set_params(&mut self, values: &[f64]) -> Result<(), Error> {
+        expect_len("parameters", values.len(), param_count(&self.program))?;
+        self.stale = true;
+        Ok(self.device.backend.write(self.device.params, values)?)
+    }
+
+    /// Sets a data array of the operator, by number.
+    pub fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+        let name = &self.program.operator.data[number].name;
+        expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
+        self.stale = true;
+        Ok(self.device.backend.write(self.device.data[number], values)?)
+    }
+
+    /// Sets the right-hand side.
+    pub fn set_rhs(&mut self, values: &[f64]) -> Result<(), Error> {
+        self.write_role("the right-hand side", Role::Rhs, values)
+    }
+
+    /// Sets the initial guess. Without it a solve starts from the solution of the one before.
+    pub fn set_guess(&mut self, values: &[f64]) -> Result<(), Error> {
+        self.write_role("the guess", Role::Solution, values)
+    }
+
+    /// Reads the solution.
+    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
+        expect_len("the solution", values.len(), self.vector_len())?;
+        match vector_of(&self.program, Role::Solution) {
+            Some(vector) => self.device.read_vector(vector, values),
+            None => Err(Error::Internal("the loop has no solution vector".to_string())),
+        }
+    }
+
+    /// Evaluates the tables again if a parameter or an array changed, and waits.
+    pub fn setup(&mut self) -> Result<(), Error> {
+        if self.stale {
+            self.device.run_setup()?;
+            self.stale = false;
+        }
+        Ok(self.device.backend.synchronize()?)
+    }
+
+    fn write_role(&mut self, what: &str, role: Role, values: &[f64]) -> Result<(), Error> {
+        expect_len(what, values.len(), self.vector_len())?;
+        match vector_of(&self.program, role) {
+            Some(vector) => self.device.write_vector(vector, values),
+            // A loop that never reads the array has no buffer for it.
+            None => Ok(()),
+        }
+    }
+}
+
+impl Device {
+    fn allocate(&mut self, program: &loops::Program) -> Result<(), Error> {
+        let (real, len) = (self.module.real, self.module.vector_len);
+        for vector in &program.vectors {
+            let versions: Result<Vec<_>, _> =
+                (0..vector.versions.max(1)).map(|_| self.backend.allocate(real, len.max(1))).collect();
+            self.vectors.push(versions?);
+        }
+        for (number, data) in program.operator.data.iter().enumerate() {
+            let element = if data.profile { Element::F64 } else { real };
+            self.data.push(self.backend.allocate(element, data_len(&program.operator, number).max(1))?);
+        }
+        for buffer in &self.module.buffers {
+            self.buffers.push(self.backend.allocate(buffer.element, buffer.len.max(1))?);
+        }
+        self.fill_random(program)
+    }
+
+    fn fill_random(&mut self, program: &loops::Program) -> Result<(), Error> {
+        for (vector, versions) in program.vectors.iter().zip(&self.vectors) {
+            if let Role::Random(seed) = vector.role {
+                let values = random::fill(seed, 0, self.module.vector_len as usize);
+                for buffer in versions {
+                    self.backend.write(*buffer, &values)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run_setup(&mut self) -> Result<(), Error> {
+        for number in 0..self.module.setup.len() {
+            self.launch(Which::Setup, number)?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues the launches of a sweep with the current versions.
+    pub(super) fn sweep(&mut self, sweep: loops::SweepId) -> Result<(), Error> {
+        for number in 0..self.module.sweeps[sweep.0].len() {
+            self.launch(Which::Sweep(sweep.0), number)?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues the launches of a fence with the current versions.
+    pub(super) fn fence(&mut self, fence: loops::FenceId) -> Result<(), Error> {
+        for number in 0..self.module.fences[fence.0].len() {
+            self.launch(Which::Fence(fence.0), number)?;
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, which: Which, number: usize) -> Result<(), Error> {
+        let launch: &Launch = match which {
+            Which::Setup => &self.module.setup[number],
+            Which::Sweep(sweep) => &self.module.sweeps[sweep][number],
+            Which::Fence(fence) => &self.module.fences[fence][number],
+        };
+        self.args.clear();
+        for arg in &launch.args {
+            self.args.push(match *arg {
+                Arg::Vector(Version { vector, ahead }) => {
+                    let versions = &self.vectors[vector.0];
+                    versions[(self.current[vector.0] as usize + ahead as usize) % versions.len()]
+                }
+                Arg::Scalars => self.scalars,
+                Arg::Params => self.params,
+                Arg::Status => self.status,
+                Arg::History => self.history,
+                Arg::Data(number) => self.data[number],
+                Arg::Module(number) => self.buffers[number],
+            });
+        }
+        Ok(self.backend.launch(self.kernels[launch.kernel], &self.args)?)
+    }
+
+    /// Carries out a step.
+    pub(super) fn perform(&mut self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Sweep(sweep) => self.sweep(sweep),
+            Step::Fence(fence) => self.fence(fence),
+            Step::Rotate(vector) => {
+                self.rotate(vector);
+                Ok(())
+            }
+            Step::Round => Ok(()),
+        }
+    }
+
+    /// Version 1 of the vector becomes its version 0.
+    pub(super) fn rotate(&mut self, vector: VectorId) {
+        let versions = self.vectors[vector.0].len() as u32;
+        self.current[vector.0] = (self.current[vector.0] + 1) % versions;
+    }
+
+    pub(super) fn rotation(&self) -> Rotation {
+        self.current.clone()
+    }
+
+    pub(super) fn set_rotation(&mut self, rotation: Rotation) {
+        self.current = rotation;
+    }
+
+    /// The status word and the iteration at which it was raised; waits for the device.
+    pub(super) fn status(&mut self) -> Result<(i32, i64), Error> {
+        let mut words = [0.0; 2];
+        self.backend.read(self.status, &mut words)?;
+        Ok((words[0] as i32, words[1] as i64))
+    }
+
+    pub(super) fn clear_status(&mut self) -> Result<(), Error> {
+        Ok(self.backend.write(self.status, &[0.0, 0.0])?)
+    }
+
+    /// The reserved scalars; waits for the device.
+    pub(super) fn scalars(&mut self) -> Result<[f64; ScalarId::RESERVED], Error> {
+        let mut values = [0.0; ScalarId::RESERVED];
+        self.backend.read(self.scalars, &mut values)?;
+        Ok(values)
+    }
+
+    /// Writes the first scalars.
+    pub(super) fn set_scalars(&mut self, values: &[f64]) -> Result<(), Error> {
+        Ok(self.backend.write(self.scalars, values)?)
+    }
+
+    /// Measures of the checks at iterations 0 to `last`.
+    pub(super) fn history(&mut self, last: usize) -> Result<Vec<f64>, Error> {
+        let mut values = vec![0.0; last + 1];
+        self.backend.read(self.history, &mut values)?;
+        Ok(values)
+    }
+
+    fn write_vector(&mut self, vector: VectorId, values: &[f64]) -> Result<(), Error> {
+        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
+        Ok(self.backend.write(buffer, values)?)
+    }
+
+    fn read_vector(&mut self, vector: VectorId, values: &mut [f64]) -> Result<(), Error> {
+        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
+        Ok(self.backend.read(buffer, values)?)
+    }
+}
+
+/// A list of launches of the module.
+#[derive(Clone, Copy)]
+enum Which {
+    Setup,
+    Sweep(usize),
+    Fence(usize),
+}
+
+fn vector_of(program: &loops::Program, role: Role) -> Option<VectorId> {
+    program.vectors.iter().position(|vector| vector.role == role).map(VectorId)
+}
+
+fn param_count(program: &loops::Program) -> usize {
+    program.operator.params.len() + program.solver_params.len()
+}
+
+/// Elements of a data array: the sizes of its axes, plus one along the axis whose faces it lives on.
+fn data_len(operator: &math::Operator, number: usize) -> u64 {
+    let math::Space::Axes(grid) = &operator.space;
+    let data = &operator.data[number];
+    let extent = |axis: &usize| grid.axes[*axis].size + u64::from(data.half == Some(*axis));
+    data.axes.iter().map(extent).product()
+}
+
+fn expect_len(what: &str, given: usize, expected: usize) -> Result<(), Error> {
+    if given == expected {
+        return Ok(());
+    }
+    Err(Error::Input(format!("{what}: {given} values given, {expected} expected")))
+}
+
+/// The module must belong to the program: the driver indexes without checking afterwards.
+fn check_shape(program: &loops::Program, module: &Module) -> Result<(), Error> {
+    let pairs =
+        [("sweeps", program.sweeps.len(), module.sweeps.len()), ("fences", program.fences.len(), module.fences.len())];
+    for (what, planned, mapped) in pairs {
+        if planned != mapped {
+            return Err(Error::Internal(format!("{planned} {what} planned, {mapped} mapped")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What the end of a run means, given the residual computed from the solution.
+
+use kernelwright_codegen::loops::{Program, RequireInfo, status};
+
+use super::driver::{Stop, Truth};
+use super::outcome::Outcome;
+
+/// A true measure within this factor of what rounding allows counts as attained when starting over gained nothing: the
+/// estimate bounds the rounding errors from a sum of magnitudes and is good to a small factor only.
+const NEAR_ATTAINABLE: f64 = 4.0;
+/// Starting over is worth another try when the true measure fell by this factor.
+const GAIN: f64 = 0.5;
+
+/// What to do next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next {
+    /// Start over from the current solution.
+    StartOver,
+    /// The solve has ended.
+    End(Outcome, Option<String>),
+}
+
+/// Judges claims of convergence, with a memory of those that failed.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    best: f64,
+    without_gain: u32,
+    pub(super) restarts: u32,
+}
+
+impl Default for Verdict {
+    fn default() -> Self {
+        Verdict { best: f64::INFINITY, without_gain: 0, restarts: 0 }
+    }
+}
+
+impl Verdict {
+    pub(super) fn judge(&mut self, stop: Stop, truth: Option<Truth>, program: &Program) -> Next {
+        let met = truth.is_some_and(|truth| truth.measure <= truth.bound);
+        let near = truth.is_some_and(|truth| truth.measure <= NEAR_ATTAINABLE * truth.attainable);
+        match stop {
+            Stop::Raised(status::CONVERGED) => match truth {
+                Some(truth) => self.judge_claim(truth),
+                None => Next::End(Outcome::Converged, Some(NOT_VERIFIED.to_string())),
+            },
+            Stop::Raised(status::INCOMPATIBLE) => Next::End(Outcome::Incompatible, Some(INCOMPATIBLE.to_string())),
+            Stop::Raised(status::NOT_FINITE) => Next::End(Outcome::NotFinite, None),
+            Stop::Raised(word) => match require(program, word) {
+                // Nothing is left to divide by when the residual is gone.
+                Some(info) if met && Outcome::from(info.outcome) == Outcome::Breakdown => {
+                    Next::End(Outcome::Converged, None)
+                }
+                Some(_) if near => attainable(),
+                Some(info) => Next::End(info.outcome.into(), Some(failed(info))),
+                None => Next::End(Outcome::Breakdown, Some(format!("status {word}"))),
+            },
+            Stop::Limit | Stop::End if met => Next::End(Outcome::Converged, None),
+            Stop::Limit | Stop::End if near => attainable(),
+            Stop::Limit | Stop::End => Next::End(Outcome::IterationLimit, None),
+            Stop::Interrupted => Next::End(Outcome::Interrupted, None),
+        }
+    }
+
+    fn judge_claim(&mut self, truth: Truth) -> Next {
+        if !truth.measure.is_finite() {
+            return Next::End(Outcome::NotFinite, None);
+        }
+        if truth.measure <= truth.bound {
+            return Next::End(Outcome::Converged, None);
+        }
+        if truth.measure <= truth.attainable {
+            return attainable();
+        }
+        if truth.measure < GAIN * self.best {
+            self.without_gain = 0;
+        } else {
+            self.without_gain += 1;
+        }
+        self.best = self.best.min(truth.measure);
+        let hopeless = self.without_gain > 1 || truth.measure <= NEAR_ATTAINABLE * truth.attainable;
+        if self.without_gain > 0 && hopeless {
+            return attainable();
+        }
+        self.restarts += 1;
+        Next::StartOver
+    }
+}
+
+const NOT_VERIFIED: &str = "the solver declares no residual, so the claim was not verified";
+const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is not in its range; \
+                            subtract its mean, or give the operator a zero-order term or a Dirichlet side";
+const ATTAINABLE: &str = "the loop has met the test but the residual computed from the solution has not: rounding \
+                          keeps it there; f64 vectors or a larger tolerance would help";
+
+fn attainable() -> Next {
+    Next::End(Outcome::AttainableAccuracy, Some(ATTAINABLE.to_string()))
+}
+
+fn require(program: &Program, word: i32) -> Option<&RequireInfo> {
+    let number = usize::try_from(word.checked_sub(status::REQUIRE)?).ok()?;
+    program.requires.get(number)
+}
+
+fn failed(info: &RequireInfo) -> String {
+    format!("line {}: `{}` does not hold", info.line, info.text.trim_end_matches(';'))
+}
