@@ -233,9 +233,13 @@ impl<'a, 'c> Eval<'a, 'c> {
         let offset = self.component_offset(c);
         let buffer = self.vector_buffer(version, Access::Read);
         let load = match (guard, self.guarding) {
+            (Some(g), Guarding::Clamp) if self.cx.dims() > 1 => {
+                // The choice is between steps, which inner loops over the own point have in common.
+                let step = self.b.bind(&format!("step_{name}"), fold::select(fold::var(g), step, fold::int(0)));
+                load_at(buffer, fold::add(fold::add(base, step), offset))
+            }
             (Some(g), Guarding::Clamp) => {
-                let (safe, _) = self.address(&self.frame.here());
-                let index = fold::select(fold::var(g), fold::add(base, step), safe);
+                let index = fold::select(fold::var(g), fold::add(base, step), fold::int(0));
                 let index = self.b.bind(&format!("at_{name}"), index);
                 load_at(buffer, fold::add(index, offset))
             }

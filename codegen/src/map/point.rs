@@ -153,7 +153,7 @@ fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, 
 }
 
 /// End of a chunk that starts at `first`, cut at the end of the axis.
-pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
+fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
     let end = fold::add(first, fold::int(chunk as i64));
     let n = eval.cx.size(axis);
     let end = if n.is_multiple_of(chunk) { end } else { fold::min(end, fold::var(eval.frame.sizes[axis])) };
@@ -161,7 +161,7 @@ pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name
 }
 
 /// Runs `f` where the lanes' indices are inside the grid; those marked are inside in any case.
-pub(super) fn inside(
+fn inside(
     eval: &mut Eval,
     indices: &[(usize, VarId, bool)],
     f: impl FnOnce(&mut Eval) -> Result<(), MapError>,
@@ -235,7 +235,7 @@ fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(),
         return part(eval, sums, letter, (0, n - 1), from, to, true);
     }
     let size = fold::var(eval.frame.sizes[0]);
-    let first = if below > 0 { clipped_above(from.clone(), below, n) } else { from.clone() };
+    let first = if below > 0 { clipped_above(from.clone(), below) } else { from.clone() };
     let last = if above > 0 { clipped_below(to.clone(), &size, above) } else { to.clone() };
     if below > 0 {
         let end = if from == fold::int(0) { fold::int(below) } else { fold::min(to.clone(), fold::int(below)) };
@@ -250,7 +250,7 @@ fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(),
 }
 
 /// `max(from, low)`.
-fn clipped_above(from: Expr, low: i64, _n: i64) -> Expr {
+fn clipped_above(from: Expr, low: i64) -> Expr {
     match from {
         Expr::Int(x) => fold::int(x.max(low)),
         from => fold::binary(crate::kernel::Op::Max, from, fold::int(low)),

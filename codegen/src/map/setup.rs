@@ -150,6 +150,7 @@ impl Setup<'_, '_> {
         let value = self.value(&definition.value, shift)?;
         let offsets: Vec<i64> = shift.iter().take(self.cx.dims()).map(|&s| i64::from(s)).collect();
         let suffix = names::displacement(&self.cx.letters(), &offsets);
+        let suffix = if suffix.is_empty() { "_here" } else { &suffix };
         let value = self.b.bind(&format!("{}{suffix}", definition.name), value);
         self.lets.last_mut().expect("the kernel's own block is open").insert((l, shift), value.clone());
         Ok(value)
