@@ -92,7 +92,8 @@ const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is 
                             subtract its mean, or give the operator a zero-order term or a Dirichlet side";
 
 fn attainable(single: bool) -> Next {
-    let help = if single { "f64 vectors or a larger tolerance" } else { "a larger tolerance or a better scaled operator" };
+    let help =
+        if single { "f64 vectors or a larger tolerance" } else { "a larger tolerance or a better scaled operator" };
     let text = format!("rounding keeps the residual computed from the solution above the bound; {help} would help");
     Next::End(Outcome::AttainableAccuracy, Some(text))
 }
