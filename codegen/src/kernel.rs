@@ -172,7 +172,7 @@ pub enum Stmt {
         var: VarId,
         /// First value.
         from: Expr,
-        /// Bound, exclusive: runs while `var < to` (step > 0) or `var > to` (step < 0).
+        /// Bound, exclusive: runs while `var < to` (step > 0) or `var > to` (step < 0). Reads nothing the body changes.
         to: Expr,
         /// Step, not zero.
         step: i64,

@@ -192,7 +192,13 @@ impl Check<'_> {
                 match op {
                     Add | Sub => a.max(b),
                     Mul => (a + b).min(2),
-                    Div => if b > 0 { 2 } else { a },
+                    Div => {
+                        if b > 0 {
+                            2
+                        } else {
+                            a
+                        }
+                    }
                 }
             }
             Expr::Call(_, args) => {

@@ -4,6 +4,7 @@
 //! the same compiler, launched the same way; reports give fractions of it. Counted are the bytes a kernel names: what
 //! it reads and what it writes, once each. (A host that reads a cache line before writing it moves more.)
 
+use crate::backend::host::memory::available;
 use crate::backend::{Backend, BackendError, Target};
 use kernelwright_codegen::kernel::{
     Access, Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Op, Space, Stmt, Type, VarId, Variable,
@@ -48,12 +49,7 @@ const PIECE: u64 = 1 << 14;
 pub fn sensible_bytes(target: Target) -> u64 {
     match target {
         Target::Cuda => 1 << 30,
-        Target::Host => {
-            let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-            kib.map_or(256 << 20, |kib| (kib * 1024 / 4).clamp(16 << 20, 256 << 20))
-        }
+        Target::Host => available().map_or(256 << 20, |free| (free / 4).clamp(16 << 20, 256 << 20)),
     }
 }
 

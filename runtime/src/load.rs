@@ -48,6 +48,14 @@ pub fn load(what: &str) -> Result<Loaded, LoadError> {
     compile(what, text, path.parent().map(Path::to_path_buf).unwrap_or_default())
 }
 
+/// Compiles a text; paths in it are relative to the current folder.
+///
+/// # Errors
+/// The program's errors, all of them.
+pub fn from_text(name: &str, text: String) -> Result<Loaded, LoadError> {
+    compile(name, text, PathBuf::new())
+}
+
 fn compile(name: &str, text: String, folder: PathBuf) -> Result<Loaded, LoadError> {
     let program = kernelwright_syntax::compile(name, &text).map_err(LoadError::Program)?;
     Ok(Loaded { program, text, folder })

@@ -11,6 +11,9 @@ pub struct Registered {
     pub file: &'static str,
 }
 
+#[doc(hidden)]
+pub use inventory;
+
 inventory::collect!(Registered);
 
 /// All registered programs of this binary, by name; the order of linking does not show.

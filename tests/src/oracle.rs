@@ -240,9 +240,12 @@ impl Instance<'_> {
             let n = shape[slot] as i64;
             let mut x = at[axis] + i64::from(d.half == Some(axis));
             let periodic = self.operator.boundary[axis][0] == Rule::Periodic;
+            if periodic && d.half == Some(axis) {
+                // Face -1/2 is face n-1/2: of its two elements the last one counts.
+                x = (x - 1).rem_euclid(n - 1) + 1;
+            }
             while x < 0 || x >= n {
                 x = match d.outside {
-                    _ if periodic && d.half == Some(axis) => x.rem_euclid(n - 1),
                     _ if periodic => x.rem_euclid(n),
                     Outside::Mirror if d.half == Some(axis) && x < 0 => -x,
                     Outside::Mirror if d.half == Some(axis) => 2 * (n - 1) - x,

@@ -232,6 +232,7 @@ impl<'g> Walk<'g> {
                 }
             }
         }
+        kept.extend(graph.true_residual);
         kept.extend(self.uses.iter().map(|u| u.0).filter(|n| graph.kind(*n).is_vector()));
         kept
     }
@@ -247,7 +248,7 @@ impl<'g> Walk<'g> {
             };
             life.insert(*n, (2 * at, 2 * at + 1));
         }
-        let mut wanted = BTreeSet::new();
+        let mut wanted: BTreeSet<NodeId> = graph.true_residual.into_iter().collect();
         for (n, at) in &self.uses {
             wanted.insert(*n);
             self.extend(&mut life, *n, 2 * at);

@@ -1,16 +1,328 @@
-//! Rounds of a placed loop.
-use super::build::Illegal;
+//! Rounds of a placed loop: the run-up of the first iterations, the sweeps and fences of a round, what exits owe.
+//!
+//! In the round of iteration R a stored value of iteration e is in the buffer e - R + 1 steps ahead of the current
+//! one; buffers turn over at the end of a round only, so that an exit finds them as the round began. The run-up uses
+//! the buffers as the first round does.
+
+use std::collections::BTreeMap;
+
+use super::build::{Context, Illegal, Source, SweepBuilder, scalar_statements};
+use super::frame;
 use super::sequence::Sequencer;
-use crate::graph::Loop;
-use crate::loops::{Control, ScalarId, Sweep, VectorId};
+use crate::graph::{Loop, NodeId, NodeKind, ReduceKind};
+use crate::loops::{Control, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep, VectorId, Version};
+use crate::plan::model::{Analysis, Instance, Model, Resolved};
 use crate::plan::schedule::Placement;
 
+/// Body of the program, and the sweeps of `finish` with the scalars that say whether they are due.
+type Rounds = (Vec<Control>, Vec<(ScalarId, Sweep)>);
+
+/// Writes the rounds; the run-up goes to the end of `start`.
 pub(super) fn rounds(
-    _sequencer: &mut Sequencer<'_>,
-    _l: &Loop,
-    _placement: &Placement,
-    _solution: VectorId,
-    _start: &mut Vec<Control>,
-) -> Result<(Vec<Control>, Vec<(ScalarId, Sweep)>), Illegal> {
-    Err(Illegal("x".into()))
+    sequencer: &mut Sequencer<'_>,
+    l: &Loop,
+    placement: &Placement,
+    solution: VectorId,
+    start: &mut Vec<Control>,
+) -> Result<Rounds, Illegal> {
+    let graph = sequencer.graph;
+    let model = Model::new(graph).ok_or_else(|| Illegal("the main loop is not a straight line".into()))?;
+    let analysis = model.analyse(placement).map_err(Illegal)?;
+    let mut writer = Writer {
+        sequencer,
+        model: &model,
+        placement,
+        analysis: &analysis,
+        old: BTreeMap::new(),
+        fixups: Vec::new(),
+        owed: BTreeMap::new(),
+    };
+    writer.enter(l, start)?;
+    writer.fixups(solution)?;
+    let begin = placement.times.values().chain(analysis.scalar_times.values()).copied().min().unwrap_or(0);
+    let mut state = vec![false; writer.fixups.len()];
+    for at in begin.min(placement.first)..placement.first {
+        writer.position(at, true, &mut state, start)?;
+    }
+    let mut body = Vec::new();
+    for at in placement.first..placement.first + placement.sweeps {
+        writer.position(at, false, &mut state, &mut body)?;
+    }
+    writer.settle(&state, &mut body);
+    let fixups = writer.fixups;
+    frame::advance_iteration(&mut sequencer.parts, &mut body)?;
+    for (id, v) in sequencer.parts.vectors.iter().enumerate().filter(|(_, v)| v.versions > 1) {
+        debug_assert!(v.versions > 1);
+        body.push(Control::Rotate(VectorId(id)));
+    }
+    Ok((vec![Control::Loop { times: l.times, body }], fixups))
+}
+
+struct Writer<'s, 'g> {
+    sequencer: &'s mut Sequencer<'g>,
+    model: &'s Model<'g>,
+    placement: &'s Placement,
+    analysis: &'s Analysis,
+    /// Scalars that keep old values, by how old.
+    old: BTreeMap<(NodeId, i64), ScalarId>,
+    /// Flag and sweep of each way of bringing the solution up to date.
+    fixups: Vec<(ScalarId, Sweep)>,
+    /// Which of them an act owes.
+    owed: BTreeMap<NodeId, usize>,
+}
+
+struct Here<'a> {
+    homes: &'a super::homes::Homes,
+    vectors: &'a [VectorId],
+    slots: &'a BTreeMap<NodeId, ScalarId>,
+    old: &'a BTreeMap<(NodeId, i64), ScalarId>,
+    model: &'a Model<'a>,
+    placement: &'a Placement,
+    analysis: &'a Analysis,
+    at: i64,
+    runup: bool,
+    /// Scalars are read at this act rather than by a sweep.
+    act: Option<Instance>,
+}
+
+impl Here<'_> {
+    fn buffer(&self, node: NodeId, e: i64) -> Result<Version, Illegal> {
+        let home = self.homes.home.get(&node);
+        let home = home.ok_or_else(|| Illegal(format!("{} has no home", self.model.graph.label(node))))?;
+        let versions = self.analysis.versions.get(&node).copied().unwrap_or(1);
+        let ahead = u32::try_from((e + 1).rem_euclid(versions)).unwrap_or(0);
+        Ok(Version { vector: self.vectors[*home], ahead })
+    }
+}
+
+impl Context for Here<'_> {
+    fn source(&self, node: NodeId, e: i64) -> Result<Source, Illegal> {
+        let resolved = self.model.resolve(self.placement, (node, e), self.at, self.runup).map_err(Illegal)?;
+        Ok(match resolved {
+            Resolved::Outside => Source::Load(Version { ahead: 0, ..self.buffer(node, 0)? }),
+            Resolved::Stored => Source::Load(self.buffer(node, e)?),
+            Resolved::Alias(n, e) => Source::Alias(n, e),
+            Resolved::Define => Source::Define,
+            Resolved::Linear(map, iteration) => {
+                let products = self.model.products();
+                let known = products.iter().map(|(operand, product)| (*operand, (*product, iteration))).collect();
+                Source::Linear { map, iteration, known }
+            }
+        })
+    }
+
+    fn scalar(&self, node: NodeId, e: i64) -> Result<ScalarId, Illegal> {
+        let (node, e) = self.model.trace_back(node, e);
+        let missing = || Illegal(format!("scalar {} is not known in time", self.model.graph.label(node)));
+        if !self.model.contains(node) {
+            return self.slots.get(&node).copied().ok_or_else(missing);
+        }
+        let times = &self.analysis.scalar_times;
+        let depth = match self.act {
+            Some(act) => self.model.depth_at_statement(times, self.placement, (node, e), act, self.at - 1),
+            None => self.model.depth_at_sweep(times, self.placement, (node, e), self.at),
+        };
+        match depth.ok_or_else(missing)? {
+            0 => self.slots.get(&node).copied().ok_or_else(missing),
+            d => self.old.get(&(node, d)).copied().ok_or_else(missing),
+        }
+    }
+}
+
+impl Writer<'_, '_> {
+    fn here(&self, at: i64, runup: bool, act: Option<Instance>) -> Here<'_> {
+        Here {
+            homes: self.sequencer.homes,
+            vectors: &self.sequencer.vectors,
+            slots: &self.sequencer.slots,
+            old: &self.old,
+            model: self.model,
+            placement: self.placement,
+            analysis: self.analysis,
+            at,
+            runup,
+            act,
+        }
+    }
+
+    /// Initial values of the variables; old scalars begin at zero.
+    fn enter(&mut self, l: &Loop, start: &mut Vec<Control>) -> Result<(), Illegal> {
+        let graph = self.sequencer.graph;
+        let mut initial = Vec::new();
+        for p in l.phis.iter().filter(|p| !graph.kind(p.node).is_vector()) {
+            let slot = self.sequencer.slot(p.next);
+            self.sequencer.slots.insert(p.node, slot);
+            self.sequencer.slots.insert(p.result, slot);
+            initial.push(p.next);
+        }
+        let scalars = self.model.body.iter().filter(|n| !graph.kind(**n).is_vector() && !graph.kind(**n).raises());
+        for n in scalars {
+            self.sequencer.slot(*n);
+        }
+        let mut zero = Vec::new();
+        for (n, depth) in &self.analysis.depths {
+            let variable = l.phis.iter().find(|p| p.next == *n).map(|p| graph.node(p.node).name.clone());
+            let name = format!("{}_old", variable.unwrap_or_else(|| graph.node(*n).name.clone()));
+            for d in 1..=*depth {
+                let id = self.sequencer.parts.scalar(&name);
+                self.old.insert((*n, d), id);
+                zero.push(id);
+            }
+            if *depth > 0 && !initial.contains(n) {
+                zero.push(self.sequencer.slot(*n));
+            }
+        }
+        self.sequencer.enter(&l.phis, None, start)?;
+        if !zero.is_empty() {
+            let statements = zero.into_iter().map(|s| assign(s, 0.0)).collect();
+            let fence = self.sequencer.parts.fence("enter_old", statements, None);
+            start.push(fence);
+        }
+        Ok(())
+    }
+
+    /// Sweeps that bring the solution up to date, one for each different way.
+    fn fixups(&mut self, solution: VectorId) -> Result<(), Illegal> {
+        for act in &self.analysis.behind {
+            let Some(node) = self.model.solution_at(*act) else { continue };
+            let t = self.analysis.scalar_times[act];
+            let p = self.placement;
+            let at = p.first + (t - p.first).rem_euclid(p.sweeps);
+            let e = (at - t).div_euclid(p.sweeps);
+            let (node, of) = self.model.trace_back(node, e);
+            let mut builder = SweepBuilder::new(self.sequencer.graph);
+            let here = self.here(at + 1, false, Some((*act, e)));
+            builder.store(&here, node, of, Version { vector: solution, ahead: 0 })?;
+            let mut sweep = builder.finish(None);
+            sweep.name = format!("complete_{}", sweep.name);
+            let same = self.fixups.iter().position(|(flag, known)| {
+                let mut known = known.clone();
+                known.predicate = None;
+                let _ = flag;
+                known == sweep
+            });
+            let number = match same {
+                Some(number) => number,
+                None => {
+                    let flag = self.sequencer.parts.scalar("solution_behind");
+                    sweep.predicate = Some(flag);
+                    self.fixups.push((flag, sweep));
+                    self.fixups.len() - 1
+                }
+            };
+            self.owed.insert(*act, number);
+        }
+        Ok(())
+    }
+
+    /// The sweep and the fence of a time.
+    fn position(
+        &mut self,
+        at: i64,
+        runup: bool,
+        state: &mut [bool],
+        out: &mut Vec<Control>,
+    ) -> Result<(), Illegal> {
+        let graph = self.sequencer.graph;
+        let outputs = self.model.outputs(self.placement, at, runup);
+        let mut sums: BTreeMap<NodeId, SumId> = BTreeMap::new();
+        for (n, _) in &outputs {
+            if let NodeKind::Reduce(kind, ..) = graph.kind(*n) {
+                let kind = if *kind == ReduceKind::Max { SumKind::Max } else { SumKind::Add };
+                sums.insert(*n, self.sequencer.parts.sum(kind));
+            }
+        }
+        let mut builder = SweepBuilder::new(graph);
+        let here = self.here(at, runup, None);
+        for (n, e) in &outputs {
+            match sums.get(n) {
+                Some(sum) => builder.reduce(&here, *n, *e, *sum)?,
+                None => builder.store(&here, *n, *e, here.buffer(*n, *e)?)?,
+            }
+        }
+        if !builder.is_empty() {
+            let sweep = self.sequencer.parts.sweep(builder.finish(None));
+            out.push(sweep);
+        }
+        let mut due = self.due(at, runup);
+        due.sort_by_key(|i| self.model.rank(*i));
+        let mut statements = Vec::new();
+        for instance in &due {
+            self.statement(*instance, at, &sums, state, &mut statements)?;
+        }
+        if !statements.is_empty() {
+            let names: Vec<&str> = due.iter().map(|(n, _)| graph.node(*n).name.as_str()).collect();
+            let name = format!("finish_{}", names.join("_"));
+            let fence = self.sequencer.parts.fence(&name, statements, None);
+            out.push(fence);
+        }
+        Ok(())
+    }
+
+    /// Scalars and acts of the fence at a time.
+    fn due(&self, at: i64, runup: bool) -> Vec<Instance> {
+        let sweeps = self.placement.sweeps;
+        let times = self.analysis.scalar_times.iter();
+        let due = times.filter(|(_, t)| (at - **t).rem_euclid(sweeps) == 0);
+        let due = due.map(|(n, t)| (*n, (at - t).div_euclid(sweeps)));
+        due.filter(|(_, e)| !runup || *e >= 0).collect()
+    }
+
+    fn statement(
+        &mut self,
+        instance: Instance,
+        at: i64,
+        sums: &BTreeMap<NodeId, SumId>,
+        state: &mut [bool],
+        out: &mut Vec<ScalarStmt>,
+    ) -> Result<(), Illegal> {
+        let graph = self.sequencer.graph;
+        let (n, e) = instance;
+        let act = graph.kind(n).raises();
+        if act {
+            self.flags(n, state, out);
+        }
+        for d in (1..=self.analysis.depths.get(&n).copied().unwrap_or(0)).rev() {
+            let from = if d == 1 { self.sequencer.slots.get(&n) } else { self.old.get(&(n, d - 1)) };
+            if let (Some(to), Some(from)) = (self.old.get(&(n, d)), from) {
+                out.push(ScalarStmt::Assign { scalar: *to, value: ScalarExpr::Scalar(*from), text: String::new() });
+            }
+        }
+        let target = if act { None } else { Some(self.sequencer.slot(n)) };
+        let here = self.here(at + 1, false, Some(instance));
+        let mut read = |m: NodeId| Ok(ScalarExpr::Scalar(here.scalar(m, e)?));
+        scalar_statements(graph, n, target, sums.get(&n).copied(), &mut read, out)
+    }
+
+    /// Says, before an act, what the solution would lack if the act ended the solve.
+    fn flags(&self, act: NodeId, state: &mut [bool], out: &mut Vec<ScalarStmt>) {
+        let owed = self.owed.get(&act);
+        for (i, (flag, _)) in self.fixups.iter().enumerate() {
+            let due = owed == Some(&i);
+            if state[i] != due {
+                state[i] = due;
+                out.push(assign(*flag, f64::from(u8::from(due))));
+            }
+        }
+    }
+
+    /// At the end of a round the solution lacks nothing.
+    fn settle(&mut self, state: &[bool], body: &mut Vec<Control>) {
+        let reset: Vec<ScalarStmt> =
+            self.fixups.iter().zip(state).filter(|(_, s)| **s).map(|((flag, _), _)| assign(*flag, 0.0)).collect();
+        if reset.is_empty() {
+            return;
+        }
+        match body.last() {
+            Some(Control::Fence(id)) => self.sequencer.parts.fences[id.0].statements.extend(reset),
+            _ => {
+                let fence = self.sequencer.parts.fence("settle", reset, None);
+                body.push(fence);
+            }
+        }
+    }
+}
+
+fn assign(scalar: ScalarId, value: f64) -> ScalarStmt {
+    ScalarStmt::Assign { scalar, value: ScalarExpr::Number(value), text: String::new() }
 }

@@ -5,7 +5,7 @@ use super::code::{BufferInfo, File, Inst, Reg};
 use super::error::{FaultKind, Party};
 use super::field::Field;
 use super::machine::Machine;
-use super::memory::{Cells, Global, bytes, fits};
+use super::memory::{Cells, Global, fits};
 use super::order::{Access as Event, Knowledge};
 use super::shadow::{Conflict, Shadow};
 use crate::kernel::{Access, Space};
@@ -65,7 +65,7 @@ impl<F: Field> Machine<'_, F> {
         self.count(info, buffer, block.active.len(), Kind::Load);
         for k in 0..block.active.len() {
             let lane = block.active[k];
-            let index = block.ints[index as usize * n + lane as usize] + i64::from(offset);
+            let index = block.ints[index as usize * n + lane as usize].saturating_add(offset.into());
             let word = self.cell(block, buffer, lane, index, Kind::Load).map(|at| self.get(block, info, at));
             let to = to as usize * n + lane as usize;
             match (file, word) {
@@ -82,7 +82,7 @@ impl<F: Field> Machine<'_, F> {
         self.count(info, buffer, block.active.len(), Kind::Store);
         for k in 0..block.active.len() {
             let lane = block.active[k];
-            let index = block.ints[index as usize * n + lane as usize] + i64::from(offset);
+            let index = block.ints[index as usize * n + lane as usize].saturating_add(offset.into());
             let value = value as usize * n + lane as usize;
             let word = match file {
                 File::Real => Word::Real(block.reals[value]),
@@ -125,7 +125,7 @@ impl<F: Field> Machine<'_, F> {
             Kind::Store | Kind::Atomic => stats.stores += lanes as u64,
         }
         if info.space == Space::Global {
-            self.stats.global_bytes += bytes(info.element) * lanes as u64;
+            self.stats.global_bytes += info.element.bytes() * lanes as u64;
         }
     }
 
@@ -177,11 +177,11 @@ impl<F: Field> Machine<'_, F> {
         let first = |last: &mut u32| std::mem::replace(last, self.first_era) < self.first_era;
         if kind != Kind::Store && first(&mut global.loaded[at]) {
             stats.distinct_loads += 1;
-            self.stats.distinct_bytes += bytes(info.element);
+            self.stats.distinct_bytes += info.element.bytes();
         }
         if kind != Kind::Load && first(&mut global.stored[at]) {
             stats.distinct_stores += 1;
-            self.stats.distinct_bytes += bytes(info.element);
+            self.stats.distinct_bytes += info.element.bytes();
         }
     }
 

@@ -33,38 +33,134 @@ pub(super) enum From {
 /// Instructions. `to` is the result, `a`, `b` operands.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Inst {
-    Move { file: File, to: Reg, a: Reg },
+    Move {
+        file: File,
+        to: Reg,
+        a: Reg,
+    },
     /// Both sides are evaluated already.
-    Pick { file: File, to: Reg, cond: Reg, a: Reg, b: Reg },
-    RealNeg { to: Reg, a: Reg },
-    Real { op: Op, precision: Precision, to: Reg, a: Reg, b: Reg },
-    Call { function: Math, precision: Precision, to: Reg, args: [Reg; 3] },
-    Convert { precision: Precision, to: Reg, a: Reg },
-    FromInt { precision: Precision, to: Reg, a: Reg },
-    Truncate { to: Reg, a: Reg },
-    IntNeg { to: Reg, a: Reg },
-    Int { op: Op, to: Reg, a: Reg, b: Reg },
-    Not { to: Reg, a: Reg },
-    Compare { file: File, cmp: Cmp, to: Reg, a: Reg, b: Reg },
+    Pick {
+        file: File,
+        to: Reg,
+        cond: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    RealNeg {
+        to: Reg,
+        a: Reg,
+    },
+    Real {
+        op: Op,
+        precision: Precision,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Call {
+        function: Math,
+        precision: Precision,
+        to: Reg,
+        args: [Reg; 3],
+    },
+    Convert {
+        precision: Precision,
+        to: Reg,
+        a: Reg,
+    },
+    FromInt {
+        precision: Precision,
+        to: Reg,
+        a: Reg,
+    },
+    Truncate {
+        to: Reg,
+        a: Reg,
+    },
+    IntNeg {
+        to: Reg,
+        a: Reg,
+    },
+    Int {
+        op: Op,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Not {
+        to: Reg,
+        a: Reg,
+    },
+    Compare {
+        file: File,
+        cmp: Cmp,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// Checks that the index is a multiple.
-    Aligned { buffer: u32, index: Reg, of: u32 },
-    Load { file: File, to: Reg, buffer: u32, index: Reg, offset: u32 },
-    Store { file: File, buffer: u32, index: Reg, offset: u32, value: Reg },
-    AtomicAdd { to: Reg, buffer: u32, index: Reg, value: Reg },
+    Aligned {
+        buffer: u32,
+        index: Reg,
+        of: u32,
+    },
+    Load {
+        file: File,
+        to: Reg,
+        buffer: u32,
+        index: Reg,
+        offset: u32,
+    },
+    Store {
+        file: File,
+        buffer: u32,
+        index: Reg,
+        offset: u32,
+        value: Reg,
+    },
+    AtomicAdd {
+        to: Reg,
+        buffer: u32,
+        index: Reg,
+        value: Reg,
+    },
     Fence,
-    Shuffle { file: File, to: Reg, a: Reg, from: From, width: u32 },
+    Shuffle {
+        file: File,
+        to: Reg,
+        a: Reg,
+        from: From,
+        width: u32,
+    },
     Barrier(Scope),
     ExitIf(Reg),
     /// Goes on with the lanes where `cond` holds; without any, at `otherwise`, which is an `Else`.
-    If { cond: Reg, otherwise: Pc },
+    If {
+        cond: Reg,
+        otherwise: Pc,
+    },
     /// Goes on with the other lanes; without any, at `end`, which is an `EndIf`.
-    Else { end: Pc },
+    Else {
+        end: Pc,
+    },
     EndIf,
-    Enter { simd: bool },
+    Enter {
+        simd: bool,
+    },
     /// Keeps the lanes with another iteration; without any leaves the loop for `end`.
-    Test { var: Reg, bound: Reg, down: bool, simd: bool, end: Pc },
+    Test {
+        var: Reg,
+        bound: Reg,
+        down: bool,
+        simd: bool,
+        end: Pc,
+    },
     /// Adds the step and goes back to the test.
-    Next { var: Reg, step: i64, test: Pc },
+    Next {
+        var: Reg,
+        step: i64,
+        test: Pc,
+    },
     /// Ends the kernel.
     Return,
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::code::{BufferInfo, Code, Counts, File, From, Inst, Pc, Reg, Site};
 use super::error::InterpError;
-use super::memory::precision;
-use super::text;
 use crate::kernel::{BufferId, Expr, Kernel, LoopKind, Scope, Shuffle, Space, Stmt, Type, VarId};
+use crate::kernel_text::headline;
+use crate::kernel_walk::{each_expr, each_stmt};
 
 /// Compiles a kernel.
 pub(super) fn compile(kernel: &Kernel) -> Result<Code, InterpError> {
@@ -57,12 +57,11 @@ impl<'k> Compiler<'k> {
             simd: false,
         };
         let (reals, ints, bools) = Default::default();
-        let mut compiler =
-            Compiler { kernel, code, free: Counts::default(), reals, ints, bools, vars: Vec::new() };
+        let mut compiler = Compiler { kernel, code, free: Counts::default(), reals, ints, bools, vars: Vec::new() };
         compiler.vars = kernel.vars.iter().map(|var| compiler.register(file(var.ty))).collect();
         // Constants are found while compiling but live for ever: they get registers first.
-        compiler.constants(&kernel.body);
-        let lanes: u64 = kernel.lanes.iter().map(|&n| u64::from(n)).product();
+        each_expr(&kernel.body, &mut |e| compiler.constant(e));
+        let lanes = kernel.lanes.iter().fold(1, |product: u64, &n| product.saturating_mul(n.into()));
         if lanes == 0 || lanes > 1024 {
             return Err(compiler.malformed(format!("{lanes} lanes a block")));
         }
@@ -105,7 +104,7 @@ impl<'k> Compiler<'k> {
                 continue;
             }
             let place = format!("{path}[{n}]");
-            self.code.statements.push(Site { place: place.clone(), text: text::statement(self.kernel, stmt) });
+            self.code.statements.push(Site { place: place.clone(), text: headline(self.kernel, stmt) });
             let free = self.free;
             self.statement(stmt, &place)?;
             self.free = free;
@@ -193,12 +192,7 @@ impl<'k> Compiler<'k> {
 
     /// Type of the values of a buffer.
     pub fn element_type(&self, buffer: BufferId) -> Result<Type, InterpError> {
-        use super::field::Precision;
-        Ok(match precision(self.buffer(buffer)?.element) {
-            Some(Precision::F32) => Type::F32,
-            Some(Precision::F64) => Type::F64,
-            None => Type::Int,
-        })
+        Ok(self.buffer(buffer)?.element.value_type())
     }
 
     /// A wide access has an aligned index.
@@ -239,6 +233,9 @@ impl<'k> Compiler<'k> {
         if *step == 0 {
             return Err(self.malformed("a loop of step zero"));
         }
+        if changes(body, to) {
+            return Err(self.malformed("a loop whose bound reads what its body changes"));
+        }
         let simd = matches!(kind, LoopKind::Simd(_));
         self.code.simd |= simd;
         // The bound keeps its register while the body runs: it is evaluated once.
@@ -276,6 +273,19 @@ impl<'k> Compiler<'k> {
         self.emit(Inst::Shuffle { file: file(ty), to, a, from, width });
         Ok(())
     }
+}
+
+/// Whether statements assign a variable or store to a buffer that an expression reads.
+fn changes(body: &[Stmt], e: &Expr) -> bool {
+    let mut changed = false;
+    each_stmt(body, &mut |stmt| {
+        changed |= e.any(&mut |part| match (part, stmt) {
+            (Expr::Var(read), Stmt::Assign(var, _)) => read == var,
+            (Expr::Load(read, _), _) => stmt.stores_to() == Some(*read),
+            _ => false,
+        });
+    });
+    changed
 }
 
 /// Buffers numbered within their spaces.

@@ -23,6 +23,16 @@ pub enum InterpError {
         /// Whether it had been started; if not, memory is as it was.
         started: bool,
     },
+    /// The kernel needs more registers, shared and private memory than allowed.
+    #[error("kernel `{kernel}` needs {words} words for its blocks and the interpreter is limited to {limit}")]
+    TooMuchMemory {
+        /// Name of the kernel.
+        kernel: String,
+        /// Words of all blocks that exist at a time.
+        words: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The kernel is not well formed: a bug of what made it, and of the verifier that let it pass.
     #[error("kernel `{kernel}` is not well formed at {place}: {what}")]
     Malformed {

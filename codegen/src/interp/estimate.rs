@@ -26,7 +26,7 @@ fn step(stmt: &Stmt) -> u64 {
 }
 
 fn trips(from: &Expr, to: &Expr, step: i64) -> u64 {
-    let (&Expr::Int(from), &Expr::Int(to)) = (from, to) else {
+    let (Some(from), Some(to)) = (from.constant(), to.constant()) else {
         return 0;
     };
     let runs = if step > 0 { from < to } else { from > to };

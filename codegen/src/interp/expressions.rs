@@ -3,8 +3,8 @@
 use super::code::{File, Inst, Reg};
 use super::compile::{Compiler, Value, file};
 use super::error::InterpError;
-use super::field::{Precision, arity};
-use crate::kernel::{Cmp, Expr, Math, Op, Shuffle, Stmt, Type};
+use super::field::Precision;
+use crate::kernel::{Cmp, Expr, Math, Op, Type};
 
 fn precision(ty: Type) -> Option<Precision> {
     match ty {
@@ -139,7 +139,7 @@ impl Compiler<'_> {
         let Some(precision) = precision(ty) else {
             return Err(self.malformed("a function of something else than reals"));
         };
-        if args.len() != arity(function) {
+        if args.len() != function.arity() {
             return Err(self.malformed(format!("{function:?} of {} arguments", args.len())));
         }
         let mut registers = [0; 3];
@@ -213,46 +213,8 @@ impl Compiler<'_> {
         register.ok_or_else(|| self.malformed("an expression without a value"))
     }
 
-    /// Gives registers to all constants and positions of a body.
-    pub fn constants(&mut self, body: &[Stmt]) {
-        for stmt in body {
-            self.statement_constants(stmt);
-        }
-    }
-
-    fn statement_constants(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::Comment(_) | Stmt::Barrier(_) | Stmt::Fence => {}
-            Stmt::Let(_, e) | Stmt::Declare(_, e) | Stmt::Assign(_, e) | Stmt::ExitIf(e) => self.constant(e),
-            Stmt::LoadWide { index, .. } => self.constant(index),
-            Stmt::Store { index, value, .. } | Stmt::AtomicAdd { index, value, .. } => {
-                self.constant(index);
-                self.constant(value);
-            }
-            Stmt::StoreWide { index, values, .. } => {
-                self.constant(index);
-                values.iter().for_each(|value| self.constant(value));
-            }
-            Stmt::For { from, to, body, .. } => {
-                self.constant(from);
-                self.constant(to);
-                self.constants(body);
-            }
-            Stmt::If { cond, then, otherwise } => {
-                self.constant(cond);
-                self.constants(then);
-                self.constants(otherwise);
-            }
-            Stmt::Shuffle { value, mode, .. } => {
-                self.constant(value);
-                if let Shuffle::Index(e) = mode {
-                    self.constant(e);
-                }
-            }
-        }
-    }
-
-    fn constant(&mut self, e: &Expr) {
+    /// Gives a constant or a position its register.
+    pub fn constant(&mut self, e: &Expr) {
         match e {
             Expr::Real(value, ty) => self.real_constant(*value, *ty),
             Expr::Int(value) => {
@@ -270,18 +232,7 @@ impl Compiler<'_> {
                 }
             }
             Expr::Lane(axis) | Expr::Block(axis) => self.position(matches!(e, Expr::Lane(_)), usize::from(*axis)),
-            Expr::Var(_) => {}
-            Expr::Load(_, a) | Expr::Neg(a) | Expr::Not(a) | Expr::Cast(_, a) => self.constant(a),
-            Expr::Binary(_, a, b) | Expr::Compare(_, a, b) => {
-                self.constant(a);
-                self.constant(b);
-            }
-            Expr::Select(a, b, c) => {
-                self.constant(a);
-                self.constant(b);
-                self.constant(c);
-            }
-            Expr::Call(_, args) => args.iter().for_each(|arg| self.constant(arg)),
+            _ => {}
         }
     }
 

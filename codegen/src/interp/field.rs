@@ -35,15 +35,6 @@ pub trait Field {
     fn compare(&self, cmp: Cmp, a: Self::Real, b: Self::Real) -> bool;
 }
 
-/// Number of arguments of a function.
-pub(super) fn arity(function: Math) -> usize {
-    match function {
-        Math::Pow => 2,
-        Math::Fma => 3,
-        _ => 1,
-    }
-}
-
 /// IEEE arithmetic. Values are held as f64; those of type F32 are always exactly representable in f32.
 ///
 /// `Min` and `Max` are C's `fmin` and `fmax`: a NaN operand is ignored.

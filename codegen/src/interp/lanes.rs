@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::code::{File, Inst, Reg};
 use super::error::FaultKind;
-use super::field::{Field, Precision, arity};
+use super::field::{Field, Precision};
 use super::machine::Machine;
 use crate::kernel::{Cmp, Math, Op};
 
@@ -84,7 +84,7 @@ impl<F: Field> Machine<'_, F> {
         for k in 0..block.active.len() {
             let lane = block.active[k] as usize;
             let values = args.map(|register| block.reals[register as usize * n + lane]);
-            let value = self.field.call(function, &values[..arity(function)], precision);
+            let value = self.field.call(function, &values[..function.arity()], precision);
             block.reals[to as usize * n + lane] = self.defined(block, lane, value);
         }
     }

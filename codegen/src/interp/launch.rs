@@ -13,6 +13,9 @@ use super::memory::{BufferHandle, Memory};
 use super::stats::{BufferStats, Stats};
 use crate::kernel::{Access, Kernel, Space};
 
+/// Words that blocks may take for registers, shared and private memory.
+const MAX_WORDS: u64 = 1 << 26;
+
 /// Limits and choices of a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -26,7 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { max_steps: 1 << 32, max_faults: 16, blocks: BlockOrder::Ascending }
+        Options { max_steps: 1 << 30, max_faults: 16, blocks: BlockOrder::Ascending }
     }
 }
 
@@ -104,11 +107,11 @@ impl Prepared {
         memory.era = machine.era;
         let (stats, report) = (machine.stats, machine.report);
         match end? {
+            _ if !report.faults.is_empty() => Err(InterpError::Faults(report)),
             Pause::Exhausted => {
                 let (steps, limit) = (stats.lane_steps, options.max_steps);
                 Err(InterpError::TooLarge { kernel: kernel.name.clone(), steps, limit, started: true })
             }
-            _ if !report.faults.is_empty() => Err(InterpError::Faults(report)),
             _ => Ok(stats),
         }
     }
@@ -122,11 +125,12 @@ impl Prepared {
         if steps > limit {
             return Err(too_large());
         }
-        // Registers, shared and private memory, in words; a resumable block keeps all of its own.
         let blocks = kernel.grid.iter().fold(1, |product: u64, &n| product.saturating_mul(n));
+        // Blocks that wait for each other exist at the same time.
         let copies = if self.code.grid_barrier { blocks } else { 1 };
-        if self.code.block_words(kernel).saturating_mul(copies) > limit {
-            return Err(too_large());
+        let words = self.code.block_words(kernel).saturating_mul(copies);
+        if words > MAX_WORDS {
+            return Err(InterpError::TooMuchMemory { kernel: kernel.name.clone(), words, limit: MAX_WORDS });
         }
         u32::try_from(blocks).map_err(|_| too_large())
     }

@@ -62,15 +62,6 @@ pub(super) fn fits(element: Element, value: i64) -> bool {
     }
 }
 
-/// Bytes of an element.
-pub(super) fn bytes(element: Element) -> u64 {
-    match element {
-        Element::I16 | Element::U16 => 2,
-        Element::F32 | Element::I32 | Element::U32 => 4,
-        Element::F64 | Element::I64 => 8,
-    }
-}
-
 impl<F: Field> Memory<F> {
     /// Empty memory over a field.
     pub fn new(field: F) -> Memory<F> {

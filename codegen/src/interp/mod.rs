@@ -10,7 +10,6 @@
 //!   the lanes whose `AtomicAdd` on that element came before had done (or seen, or their blocks before a
 //!   barrier) up to their last `Fence` before it.
 //! - In kernels of one lane, iterations of a [`Simd`](crate::kernel::LoopKind::Simd) loop are checked like lanes.
-//! - Loop bounds are evaluated once, before the first iteration.
 //! - Out-of-range indices, reads of what was never written, integer overflow, unaligned wide accesses and divergent
 //!   barriers, exits and shuffles are faults too. A launch with faults has no result ([`InterpError::Faults`]).
 //!
@@ -33,7 +32,6 @@ mod modular;
 mod order;
 mod shadow;
 mod stats;
-mod text;
 
 pub use error::{Fault, FaultKind, InterpError, Party, Report};
 pub use field::{Field, Native, Precision};

@@ -6,6 +6,8 @@
 //! else. Order, `Min` and `Max` come from one arbitrary total order of the residues, so that maxima do not depend on
 //! the order in which they are taken.
 
+use std::ops::{Add, Mul, Neg, Sub};
+
 use super::field::{Field, Precision};
 use crate::kernel::{Cmp, Math, Op};
 
@@ -54,39 +56,20 @@ impl Residue {
         }
     }
 
-    fn plus(self, other: Residue) -> Residue {
-        let sum = self.0 + other.0;
-        Residue(if sum >= P { sum - P } else { sum })
-    }
-
-    fn minus(self, other: Residue) -> Residue {
-        self.plus(other.negated())
-    }
-
-    fn negated(self) -> Residue {
-        Residue(if self.0 == 0 { 0 } else { P - self.0 })
-    }
-
-    fn times(self, other: Residue) -> Residue {
-        let product = u128::from(self.0) * u128::from(other.0);
-        // 2^61 = 1 modulo p: the high part counts as is.
-        Residue((product as u64) & P).plus(Residue((product >> 61) as u64))
-    }
-
     fn power(self, mut exponent: u64) -> Residue {
         let (mut base, mut result) = (self, Residue::ONE);
         while exponent > 0 {
             if exponent & 1 == 1 {
-                result = result.times(base);
+                result = result * base;
             }
-            base = base.times(base);
+            base = base * base;
             exponent >>= 1;
         }
         result
     }
 
     /// The inverse (Fermat); none of zero.
-    fn inverse(self) -> Option<Residue> {
+    pub fn inverse(self) -> Option<Residue> {
         (self.0 != 0).then(|| self.power(P - 2))
     }
 
@@ -98,18 +81,49 @@ impl Residue {
         let bits = value.to_bits();
         let fraction = bits & ((1 << 52) - 1);
         let exponent = (bits >> 52) & 0x7ff;
-        let (k, m) = if exponent == 0 {
-            (fraction, -1074)
-        } else {
-            (fraction | (1 << 52), exponent as i64 - 1075)
-        };
+        let (k, m) = if exponent == 0 { (fraction, -1074) } else { (fraction | (1 << 52), exponent as i64 - 1075) };
         // The order of 2 is 61, so every power of two, negative ones too, is one of 61.
-        let magnitude = Residue::new(k).times(Residue(1 << m.rem_euclid(61)));
-        Some(if value.is_sign_negative() { magnitude.negated() } else { magnitude })
+        let magnitude = Residue::new(k) * Residue(1 << m.rem_euclid(61));
+        Some(if value.is_sign_negative() { -magnitude } else { magnitude })
     }
 }
 
-/// How comparisons of reals turn out in the modular run. Equality is always exact.
+impl Add for Residue {
+    type Output = Residue;
+
+    fn add(self, other: Residue) -> Residue {
+        let sum = self.0 + other.0;
+        Residue(if sum >= P { sum - P } else { sum })
+    }
+}
+
+impl Neg for Residue {
+    type Output = Residue;
+
+    fn neg(self) -> Residue {
+        Residue(if self.0 == 0 { 0 } else { P - self.0 })
+    }
+}
+
+impl Sub for Residue {
+    type Output = Residue;
+
+    fn sub(self, other: Residue) -> Residue {
+        self + -other
+    }
+}
+
+impl Mul for Residue {
+    type Output = Residue;
+
+    fn mul(self, other: Residue) -> Residue {
+        let product = u128::from(self.0) * u128::from(other.0);
+        // 2^61 = 1 modulo p: the high part counts as is.
+        Residue((product as u64) & P) + Residue((product >> 61) as u64)
+    }
+}
+
+/// How comparisons of reals turn out in the modular run. Equality is exact in the first two modes.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum CompareMode {
     /// By an arbitrary fixed total order.
@@ -182,15 +196,15 @@ impl Field for Modular {
     }
 
     fn neg(&self, a: Residue) -> Residue {
-        a.negated()
+        -a
     }
 
     fn binary(&self, op: Op, a: Residue, b: Residue, _: Precision) -> Option<Residue> {
         Some(match op {
-            Op::Add => a.plus(b),
-            Op::Sub => a.minus(b),
-            Op::Mul => a.times(b),
-            Op::Div => a.times(b.inverse()?),
+            Op::Add => a + b,
+            Op::Sub => a - b,
+            Op::Mul => a * b,
+            Op::Div => a * b.inverse()?,
             Op::Min => std::cmp::min_by_key(a, b, |&x| rank(x)),
             Op::Max => std::cmp::max_by_key(a, b, |&x| rank(x)),
             Op::Rem | Op::And | Op::Or => return None,
@@ -200,12 +214,12 @@ impl Field for Modular {
     fn call(&self, function: Math, args: &[Residue], _: Precision) -> Option<Residue> {
         let &a = args.first()?;
         Some(match function {
-            Math::Fma => a.times(*args.get(1)?).plus(*args.get(2)?),
+            Math::Fma => a * *args.get(1)? + *args.get(2)?,
             Math::Pow => power(a, *args.get(1)?)?,
             Math::IsFinite => Residue::ONE,
             // Kept: |0| = 0, sqrt(0) = 0 and |-a| = |a|, which padding and symmetric code rely on.
             Math::Abs | Math::Sqrt if a == Residue::ZERO => Residue::ZERO,
-            Math::Abs => uninterpreted(function as u64, &[a.min(a.negated())]),
+            Math::Abs => uninterpreted(function as u64, &[a.min(-a)]),
             _ => uninterpreted(function as u64, &[a]),
         })
     }

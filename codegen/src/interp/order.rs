@@ -36,8 +36,7 @@ impl Access {
     /// More than one lane.
     pub const SEVERAL: u32 = u32::MAX;
     /// No access.
-    pub const NONE: Access =
-        Access { era: 0, block: 0, epoch: 0, lane: 0, fences: 0, atomic: false, spilled: false };
+    pub const NONE: Access = Access { era: 0, block: 0, epoch: 0, lane: 0, fences: 0, atomic: false, spilled: false };
 
     /// Whether `self`, which happened, is ordered before `next`, by a lane that knows `known`.
     pub fn precedes(&self, next: &Access, known: Option<&Knowledge>) -> bool {

@@ -53,7 +53,7 @@ impl Shadow {
     /// A write, plain or atomic. Atomic operations do not conflict with each other.
     pub fn write(&mut self, index: usize, now: &Access, known: Option<&Knowledge>) -> Option<Conflict> {
         let write = self.writes[index];
-        let conflict = if !write.precedes(now, known) && !(write.atomic && now.atomic) {
+        let conflict = if !(write.precedes(now, known) || (write.atomic && now.atomic)) {
             Some(Conflict::Write(write))
         } else {
             self.unordered_read(index, now, known).map(Conflict::Read)

@@ -208,12 +208,8 @@ impl<'a> Rows<'a> {
         let one = || Box::new(Expr::Number(1.0));
         match c {
             Cond::And(a, b) if split => times(self.condition(a), self.condition(b)),
-            Cond::Or(a, b) if split => {
-                Expr::Select(Box::new(self.condition(a)), one(), Box::new(self.condition(b)))
-            }
-            Cond::Not(a) if split => {
-                Expr::Select(Box::new(self.condition(a)), Box::new(Expr::Number(0.0)), one())
-            }
+            Cond::Or(a, b) if split => Expr::Select(Box::new(self.condition(a)), one(), Box::new(self.condition(b))),
+            Cond::Not(a) if split => Expr::Select(Box::new(self.condition(a)), Box::new(Expr::Number(0.0)), one()),
             Cond::Compare(op, a, b) if !traits.tabulable() => compare(*op, self.coefficient(a), self.coefficient(b)),
             _ => {
                 let (yes, no) = (Box::new(Node::Number(1.0)), Box::new(Node::Number(0.0)));

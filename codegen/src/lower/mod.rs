@@ -64,8 +64,17 @@ pub enum LowerError {
 }
 
 impl LowerError {
+    /// Where it stands in the source, if it is about an expression.
+    pub fn span(&self) -> Option<Span> {
+        match self {
+            LowerError::TooLarge { span, .. } | LowerError::NotLinear { span, .. } => Some(*span),
+            LowerError::Sizes { .. } => None,
+        }
+    }
+
     fn too_large(operator: &str, span: Span) -> Self {
-        let help = "a let that reads the unknown several times is copied at every reading: name fewer steps or use fluxes";
+        let help =
+            "a let that reads the unknown several times is copied at every reading: name fewer steps or use fluxes";
         LowerError::TooLarge { operator: operator.to_string(), limit: node::LARGEST, help, span }
     }
 
@@ -76,7 +85,7 @@ impl LowerError {
 }
 
 /// Deepest expression, lets substituted.
-const DEEPEST: usize = 400;
+const DEEPEST: usize = 1000;
 
 /// Lowers an operator for concrete sizes.
 ///
@@ -185,11 +194,7 @@ fn condition_extent(c: &p::Condition, lets: &[(usize, usize)]) -> (usize, usize)
 
 fn grid(op: &p::Operator, sizes: &[u64]) -> Grid {
     let axis = |(a, &n): (&p::Axis, &u64)| math::Axis { letter: a.letter.clone(), size_name: a.size.clone(), size: n };
-    Grid {
-        axes: op.axes.iter().zip(sizes).map(axis).collect(),
-        centring: op.centring,
-        components: op.unknowns.len(),
-    }
+    Grid { axes: op.axes.iter().zip(sizes).map(axis).collect(), centring: op.centring, components: op.unknowns.len() }
 }
 
 fn data(d: &p::Data, profile: bool) -> math::Data {

@@ -226,9 +226,7 @@ impl Expansion<'_> {
                 let (a, b) = two(self, a, b)?;
                 Node::Binary(*op, a, b)
             }
-            ExprKind::Call(f, args) => {
-                Node::Call(*f, args.iter().map(|a| self.expr(a, at)).collect::<Result<_, _>>()?)
-            }
+            ExprKind::Call(f, args) => Node::Call(*f, args.iter().map(|a| self.expr(a, at)).collect::<Result<_, _>>()?),
             ExprKind::If(c, a, b) => {
                 let c = self.condition(c, at)?;
                 match self.source.holds(&c) {

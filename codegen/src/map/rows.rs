@@ -179,8 +179,11 @@ impl Eval<'_, '_> {
         match place {
             Place::Shifted(d) => target.coords[axis].off = d,
             Place::Mirrored(_) => {
-                let coord = at.coords[axis].clone();
-                target.coords[axis] = self.landing(axis, &coord, std::slice::from_ref(piece));
+                // An index that is inside whether or not this piece applies.
+                let mut coord = at.coords[axis].clone();
+                coord.range = self.frame.range(coord.var);
+                let pieces = images(side(self.cx, axis), coord.off, coord.range);
+                target.coords[axis] = self.landing(axis, &coord, &pieces);
             }
         }
         let rest = self.prescribed(&target, axis + 1)?;

@@ -113,7 +113,8 @@ impl<'a> Evaluator<'a> {
         let mut out = Vec::with_capacity(self.unknowns());
         for row in &self.op.rows {
             for point in 0..self.points() {
-                let value = if self.active[point] { self.value(&row.value, self.position(point), reading) } else { 0.0 };
+                let value =
+                    if self.active[point] { self.value(&row.value, self.position(point), reading) } else { 0.0 };
                 out.push(value);
             }
         }
@@ -156,9 +157,7 @@ impl<'a> Evaluator<'a> {
             Expr::Data(id, s) => self.inputs.data(*id, moved(at, *s)),
             Expr::Neg(a) => -self.coefficient(a, at),
             Expr::Binary(op, a, b) => real::binary(*op, self.coefficient(a, at), self.coefficient(b, at)),
-            Expr::Call(f, args) => {
-                real::call(*f, &args.iter().map(|a| self.coefficient(a, at)).collect::<Vec<_>>())
-            }
+            Expr::Call(f, args) => real::call(*f, &args.iter().map(|a| self.coefficient(a, at)).collect::<Vec<_>>()),
             Expr::Select(c, a, b) => self.coefficient(if self.coefficient(c, at) != 0.0 { a } else { b }, at),
             Expr::Compare(op, a, b) => {
                 f64::from(u8::from(real::compare(*op, self.coefficient(a, at), self.coefficient(b, at))))

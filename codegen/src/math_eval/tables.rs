@@ -105,9 +105,7 @@ impl<'a> Tables<'a> {
             TableExpr::Data(id, s) => self.data(*id, moved(at, *s)),
             TableExpr::Neg(a) => -self.value(a, at),
             TableExpr::Binary(op, a, b) => real::binary(*op, self.value(a, at), self.value(b, at)),
-            TableExpr::Call(f, args) => {
-                real::call(*f, &args.iter().map(|a| self.value(a, at)).collect::<Vec<_>>())
-            }
+            TableExpr::Call(f, args) => real::call(*f, &args.iter().map(|a| self.value(a, at)).collect::<Vec<_>>()),
             TableExpr::Select(c, a, b) => self.value(if self.holds(c, at) { a } else { b }, at),
         }
     }

@@ -4,6 +4,7 @@
 //! branches. A node goes to the outermost loop level at which its operands exist, which moves invariant work such
 //! as `norm(f)` before the loop; nothing is moved out of a branch, where it might not be wanted.
 
+mod carry;
 mod expr;
 mod preconditioner;
 mod prune;
@@ -86,6 +87,7 @@ pub fn trace(input: Input<'_>) -> Result<Graph, TraceError> {
         requires: tracer.requires,
     };
     prune::prune(&mut graph);
+    carry::carry(&mut graph);
     Ok(graph)
 }
 

@@ -50,10 +50,6 @@ pub fn choose(op: CompareOp, a: E, b: E, yes: E, no: E) -> E {
     e(ExprKind::If(Box::new(c), Box::new(yes.0), Box::new(no.0)))
 }
 
-pub fn choose_if(c: Condition, yes: E, no: E) -> E {
-    e(ExprKind::If(Box::new(c), Box::new(yes.0), Box::new(no.0)))
-}
-
 macro_rules! arithmetic {
     ($($trait:ident $method:ident $op:ident),*) => {$(
         impl ops::$trait for E {

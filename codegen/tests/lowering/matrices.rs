@@ -11,7 +11,7 @@ use crate::build::*;
 use crate::operators::*;
 
 /// Lowers and compares matrix, affine part and the readings of a vector with the oracle.
-fn check(op: &Operator, sizes: &[u64], params: &[f64]) {
+pub fn check(op: &Operator, sizes: &[u64], params: &[f64]) {
     let instance_sizes = sizes.iter().map(|&n| n as usize).collect();
     let mut random = Random::new(7);
     let mut instance = Instance { operator: op, sizes: instance_sizes, params: params.to_vec(), data: vec![] };

@@ -136,7 +136,7 @@ pub struct Let {
     pub name: String,
     /// Axis along which it lives on faces, if any.
     pub half: Option<usize>,
-    /// Which axes it depends on, inferred.
+    /// Which axes it depends on, inferred; always the one on whose faces it lives.
     pub depends: [bool; 3],
     /// Whether it depends on an unknown (then it is substituted, never tabulated).
     pub on_unknown: bool,
@@ -500,7 +500,8 @@ pub struct Problem {
     pub operator: usize,
     /// One size per axis.
     pub sizes: Vec<usize>,
-    /// One expression per parameter of the operator (sizes and numbers only).
+    /// One expression per parameter of the operator, of numbers, sizes and parameters given before it
+    /// ([`Problem::parameters`] evaluates them; after [`Program::problem_with`] all are numbers).
     pub params: Vec<Expr>,
     /// One source per data array.
     pub data: Vec<Source>,

@@ -10,6 +10,8 @@ use proc_macro2::{Delimiter, Group, Literal, Punct, Spacing, TokenStream, TokenT
 
 /// Deepest nesting of brackets.
 pub const DEEPEST: usize = 200;
+/// Longest number, in characters: reading one takes quadratic time.
+const LONGEST_NUMBER: usize = 1000;
 /// Longest text, in bytes.
 pub const LONGEST: usize = 16 << 20;
 
@@ -83,7 +85,7 @@ fn lexical(text: &str, span: Span) -> Diagnostic {
             Diagnostic::new("unbalanced", span, format!("`{open}` is never closed")).label("opened here")
         }
         Some(close @ (')' | ']' | '}')) => {
-            Diagnostic::new("unbalanced", span, format!("`{close}` closes nothing that is open"))
+            Diagnostic::new("unbalanced", span, format!("`{close}` matches no open bracket"))
         }
         Some('"') => Diagnostic::new("bad-token", span, "this string has no end").label("starts here"),
         Some('/') => Diagnostic::new("bad-token", span, "this comment has no end").label("starts here"),
@@ -254,6 +256,9 @@ fn doc_line(line: &str) -> String {
 
 /// A number of the language has no suffix; hexadecimal and `_` are as in Rust.
 fn number(literal: &Literal, written: String) -> Token {
+    if written.len() > LONGEST_NUMBER {
+        return Token::Foreign(written);
+    }
     let (digits, suffix) = match syn::Lit::new(literal.clone()) {
         syn::Lit::Int(number) => (number.base10_digits().to_string(), number.suffix().to_string()),
         syn::Lit::Float(number) => (number.base10_digits().to_string(), number.suffix().to_string()),

@@ -16,6 +16,7 @@ use super::{
 use crate::cache::{Cache, Description, KeyBuilder};
 use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};
 use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::print::{self, Printed};
 use nvrtc::{Compiled, Form, Nvrtc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -142,13 +143,18 @@ impl CudaBackend {
     }
 
     /// Compiles and loads CUDA C++ whose kernels have these signatures.
-    fn compile_source(&mut self, source: &str, signatures: Vec<Signature>) -> Result<Vec<KernelHandle>, BackendError> {
+    fn compile_source(
+        &mut self,
+        source: &Printed,
+        signatures: Vec<Signature>,
+    ) -> Result<Vec<KernelHandle>, BackendError> {
         let shapes = signatures.iter().map(|signature| self.shape(signature)).collect::<Result<Vec<_>, _>>()?;
         let image = self.image(source, &signatures)?;
         let module = self.device.load(image).map_err(|failure| self.load_error(&failure))?;
         let mut ready = Vec::new();
         for (signature, shape) in signatures.into_iter().zip(shapes) {
-            let function = self.device.function(&module, &signature.name, 0).map_err(device_error)?;
+            let function = self.device.function(&module, &signature.name, signature.dynamic_shared_bytes as u32);
+            let function = function.map_err(device_error)?;
             let info = self.info(&signature, &function).map_err(device_error)?;
             self.check_cooperative(&signature, &info)?;
             ready.push(CudaKernel { signature, shape, function, info });
@@ -157,14 +163,14 @@ impl CudaBackend {
     }
 
     /// The compiled unit of a source, from the cache or from NVRTC.
-    fn image(&mut self, source: &str, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
+    fn image(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
         let (architecture, form, nvrtc) = (self.architecture, self.form, self.nvrtc);
         let options = Nvrtc::options(architecture, form, self.arithmetic, false);
         let compiler = format!("NVRTC {}.{}", nvrtc.version.0, nvrtc.version.1);
         let key = KeyBuilder::new("cuda")
             .part("compiler", &compiler)
             .list("options", &options)
-            .part("source", source)
+            .part("source", &source.text)
             .finish();
         let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
         let about = Description {
@@ -173,16 +179,16 @@ impl CudaBackend {
             compiler,
             architecture: format!("sm_{architecture}"),
             options: options.clone(),
-            source_bytes: source.len() as u64,
+            source_bytes: source.text.len() as u64,
             ..Description::default()
         };
         let mut compiled = false;
         let result = self.cache.get_or_build(&key, about, || {
             compiled = true;
-            nvrtc.compile(source, names.first().unwrap_or(&"unit"), &options, form).map(|compiled| compiled.image)
+            nvrtc.compile(&source.text, names.first().unwrap_or(&"unit"), &options, form).map(|compiled| compiled.image)
         });
         self.counters.count_unit(compiled);
-        result.map_err(|error| blame::name_kernel(error, source, &names))
+        result.map_err(|error| blame::name_kernel(error, source))
     }
 
     /// Grid and block within what CUDA can launch.
@@ -290,8 +296,8 @@ impl Backend for CudaBackend {
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        let signatures = kernels.iter().map(Signature::of).collect();
-        self.compile_source("", signatures)
+        super::verified(kernels)?;
+        self.compile_source(&print::cuda_with_lines(kernels), kernels.iter().map(Signature::of).collect())
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {

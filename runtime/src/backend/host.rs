@@ -6,6 +6,7 @@
 
 pub mod cc;
 mod ffi;
+pub mod memory;
 mod pool;
 
 use super::convert::{bytes_of, decode, encode, size_of};
@@ -16,7 +17,9 @@ use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
 use ffi::{Memory, Unit};
 use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::print::{self, Printed};
 use pool::Pool;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -29,9 +32,14 @@ pub struct HostOptions {
     pub threads: Option<usize>,
     /// Rounding of compiled arithmetic.
     pub arithmetic: Arithmetic,
+    /// The C compiler, with options if need be; that of `CC`, else `cc`, if not given.
+    pub compiler: Option<OsString>,
     /// Where compiled units are kept.
     pub cache: Option<Arc<Cache>>,
 }
+
+/// Bytes from which on an allocation is compared with the memory that is left.
+const UNCHECKED: usize = 64 << 20;
 
 /// The host as a device.
 #[derive(Debug)]
@@ -66,7 +74,7 @@ impl HostBackend {
     /// Opens the host; `Unavailable` without a C compiler.
     pub fn new(options: HostOptions) -> Result<HostBackend, BackendError> {
         Ok(HostBackend {
-            compiler: Compiler::of_user()?,
+            compiler: options.compiler.map_or_else(Compiler::of_user, |command| Compiler::named(&command))?,
             processor: cc::processor(),
             arithmetic: options.arithmetic,
             cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
@@ -83,7 +91,11 @@ impl HostBackend {
     }
 
     /// Compiles C whose kernels have these signatures.
-    fn compile_source(&mut self, source: &str, signatures: Vec<Signature>) -> Result<Vec<KernelHandle>, BackendError> {
+    fn compile_source(
+        &mut self,
+        source: &Printed,
+        signatures: Vec<Signature>,
+    ) -> Result<Vec<KernelHandle>, BackendError> {
         let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
         let library = self.library(source, &signatures)?;
         let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
@@ -96,13 +108,13 @@ impl HostBackend {
     }
 
     /// The compiled unit of a source, from the cache or from the compiler.
-    fn library(&mut self, source: &str, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
+    fn library(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
         let options = Compiler::options(self.arithmetic);
         let key = KeyBuilder::new("host")
             .list("compiler", &self.compiler.identity())
             .list("options", &options)
             .part("processor", &self.processor)
-            .part("source", source)
+            .part("source", &source.text)
             .finish();
         let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
         let about = Description {
@@ -111,16 +123,16 @@ impl HostBackend {
             compiler: self.compiler.version.clone(),
             architecture: std::env::consts::ARCH.to_owned(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
-            source_bytes: source.len() as u64,
+            source_bytes: source.text.len() as u64,
             ..Description::default()
         };
         let mut compiled = false;
         let result = self.cache.get_or_build(&key, about, || {
             compiled = true;
-            self.compiler.compile(source, names.first().unwrap_or(&"unit"), self.arithmetic)
+            self.compiler.compile(&source.text, names.first().unwrap_or(&"unit"), self.arithmetic)
         });
         self.counters.count_unit(compiled);
-        result.map_err(|error| blame::name_kernel(error, source, &names))
+        result.map_err(|error| blame::name_kernel(error, source))
     }
 
     fn buffer(&self, handle: BufferHandle) -> Result<&HostBuffer, BackendError> {
@@ -134,8 +146,12 @@ impl Backend for HostBackend {
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        let _ = kernels;
-        Err(BackendError::Unavailable("the C printer is not here yet".to_owned()))
+        super::verified(kernels)?;
+        if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
+            let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
+            return Err(BackendError::Argument(text));
+        }
+        self.compile_source(&print::c_with_lines(kernels), kernels.iter().map(Signature::of).collect())
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {
@@ -147,9 +163,12 @@ impl Backend for HostBackend {
     }
 
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
-        let bytes = bytes_of(element, len).ok_or_else(|| super::too_large("host", element, len, None))?;
-        let memory = Memory::zeroed(bytes, |bytes, zero| self.pool.cover(bytes, zero))
-            .ok_or_else(|| super::too_large("host", element, len, None))?;
+        let free = memory::available();
+        let refuse = || super::too_large("host", element, len, free);
+        // Systems promise memory they do not have and end the process when it is touched: look first.
+        let fits = |&bytes: &usize| bytes < UNCHECKED || free.is_none_or(|free| bytes as u64 <= free);
+        let bytes = bytes_of(element, len).filter(fits).ok_or_else(refuse)?;
+        let memory = Memory::zeroed(bytes, |bytes, zero| self.pool.cover(bytes, zero)).ok_or_else(refuse)?;
         self.counters.buffers += 1;
         self.counters.bytes += bytes as u64;
         Ok(BufferHandle(self.buffers.put(HostBuffer { element, len, memory })))

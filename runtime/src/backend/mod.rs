@@ -11,6 +11,7 @@ mod blame;
 pub mod convert;
 pub mod cuda;
 pub mod host;
+pub mod interp;
 pub mod open;
 pub mod signature;
 mod slots;
@@ -223,4 +224,15 @@ fn no_kernel(handle: KernelHandle) -> BackendError {
 
 fn no_buffer(handle: BufferHandle) -> BackendError {
     BackendError::Argument(format!("there is no buffer {} (freed, or of another back end)", handle.0))
+}
+
+/// Only what the verifier accepts is printed or interpreted.
+fn verified(kernels: &[Kernel]) -> Result<(), BackendError> {
+    kernelwright_codegen::kernel_verify::verify_all(kernels).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        BackendError::Argument(format!(
+            "kernels that are not well formed, a bug of kernelwright:\n{}",
+            lines.join("\n")
+        ))
+    })
 }

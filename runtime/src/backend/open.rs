@@ -2,7 +2,8 @@
 
 use super::cuda::{CudaBackend, CudaOptions};
 use super::host::{HostBackend, HostOptions};
-use super::{Arithmetic, Backend, BackendError};
+use super::interp::{InterpBackend, InterpOptions};
+use super::{Arithmetic, Backend, BackendError, Target};
 use crate::cache::Cache;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,24 +18,25 @@ pub enum Choice {
     Cuda(usize),
     /// The host's cores.
     Host,
-    /// The reference interpreter.
-    Interp,
+    /// The reference interpreter on kernels of a target.
+    Interp(Target),
 }
 
 impl FromStr for Choice {
     type Err = String;
 
-    /// `auto`, `cuda`, `cuda:1`, `host` or `interp`.
+    /// `auto`, `cuda`, `cuda:1`, `host`, `interp` or `interp:cuda` (which checks CUDA kernels without a card).
     fn from_str(text: &str) -> Result<Choice, String> {
-        let wrong = || format!("`{text}` is no back end; there are auto, cuda, cuda:N, host and interp");
+        let wrong = || format!("`{text}` is no back end; there are auto, cuda, cuda:N, host, interp and interp:cuda");
         match text.split_once(':') {
             Some(("cuda", number)) => number.parse().map(Choice::Cuda).map_err(|_| wrong()),
+            Some(("interp", "cuda")) => Ok(Choice::Interp(Target::Cuda)),
             Some(_) => Err(wrong()),
             None => match text {
                 "auto" => Ok(Choice::Auto),
                 "cuda" => Ok(Choice::Cuda(0)),
                 "host" => Ok(Choice::Host),
-                "interp" => Ok(Choice::Interp),
+                "interp" => Ok(Choice::Interp(Target::Host)),
                 _ => Err(wrong()),
             },
         }
@@ -53,7 +55,7 @@ pub struct Opened {
 /// that it is not there is an error all the same.
 pub fn open(choice: Choice, arithmetic: Arithmetic, cache: &Arc<Cache>) -> Result<Opened, BackendError> {
     let order: &[Choice] = match choice {
-        Choice::Auto => &[Choice::Cuda(0), Choice::Host, Choice::Interp],
+        Choice::Auto => &[Choice::Cuda(0), Choice::Host, Choice::Interp(Target::Host)],
         _ => &[choice],
     };
     let mut notices = Vec::new();
@@ -76,8 +78,10 @@ fn open_one(choice: Choice, arithmetic: Arithmetic, cache: &Arc<Cache>) -> Resul
     match choice {
         Choice::Cuda(device) => Ok(Box::new(CudaBackend::new(CudaOptions { device, arithmetic, cache })?)),
         Choice::Auto | Choice::Host => {
-            Ok(Box::new(HostBackend::new(HostOptions { threads: None, arithmetic, cache })?))
+            Ok(Box::new(HostBackend::new(HostOptions { arithmetic, cache, ..HostOptions::default() })?))
         }
-        Choice::Interp => Err(BackendError::Unavailable("the interpreter is not here yet".to_owned())),
+        Choice::Interp(target) => {
+            Ok(Box::new(InterpBackend::new(InterpOptions { target, ..InterpOptions::default() })))
+        }
     }
 }

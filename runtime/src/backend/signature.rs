@@ -2,7 +2,8 @@
 
 use super::BackendError;
 use super::convert::{name_of, size_of};
-use kernelwright_codegen::kernel::{Access, Element, Kernel, Scope, Space, Stmt};
+use kernelwright_codegen::kernel::{Access, Element, Kernel, Space};
+use kernelwright_codegen::print::dynamic_shared_bytes;
 
 /// A kernel as its launches see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Signature {
     pub cooperative: bool,
     /// Bytes of the shared buffers of a block.
     pub shared_bytes: u64,
+    /// Bytes of shared memory to be passed at launch, where more is used than may be declared.
+    pub dynamic_shared_bytes: u64,
 }
 
 /// A global buffer of a kernel.
@@ -62,7 +65,8 @@ impl Signature {
                 .collect(),
             grid: kernel.grid,
             lanes: kernel.lanes,
-            cooperative: has_grid_barrier(&kernel.body),
+            cooperative: kernel.waits_for_grid(),
+            dynamic_shared_bytes: dynamic_shared_bytes(kernel),
             shared_bytes: shared
                 .map(|buffer| buffer.extent.saturating_mul(size_of(buffer.element) as u64))
                 .fold(0, u64::saturating_add),
@@ -104,13 +108,4 @@ impl Signature {
         }
         Ok(())
     }
-}
-
-fn has_grid_barrier(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Barrier(scope) => *scope == Scope::Grid,
-        Stmt::For { body, .. } => has_grid_barrier(body),
-        Stmt::If { then, otherwise, .. } => has_grid_barrier(then) || has_grid_barrier(otherwise),
-        _ => false,
-    })
 }

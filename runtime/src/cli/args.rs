@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use kernelwright_syntax::program::Precision;
+
+use crate::backend::Target;
+use crate::backend::open::Choice;
 
 /// Describe a PDE operator and a Krylov loop; get fused kernels and the solution.
 #[derive(Debug, Parser)]
@@ -31,10 +35,229 @@ Exit status: 0 done (solve: converged); 1 the program or an input file is wrong;
 pub(super) enum Command {
     /// Check programs and report every error with its place.
     Check(CheckArgs),
+    /// Solve a problem.
+    Solve(Box<SolveArgs>),
+    /// Explain what a problem is compiled to: schedules, memory traffic, arithmetic, facts with their proofs.
+    Explain(ExplainArgs),
+    /// Print what stands between two stages of the compiler.
+    Ir(IrArgs),
+    /// Print the generated source.
+    Emit(EmitArgs),
+    /// Probe an operator on a small grid: matrix, symmetry, extreme eigenvalues, null space.
+    Verify(VerifyArgs),
+    /// Solve repeatedly and report times and memory traffic.
+    Bench(Box<BenchArgs>),
     /// List the programs declared in this binary and the solvers of the library.
     List,
+    /// Say what was found on this machine, what not, and what would help.
+    Doctor,
     /// Look after the cache of compiled kernels.
     Cache(CacheArgs),
+}
+
+/// Which problem of which program, and what is changed in it.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ProgramArgs {
+    /// A .kw file, - for standard input, or the name of a program declared in this binary.
+    #[arg(value_name = "FILE")]
+    pub(super) file: String,
+    /// Which problem, where the program has several.
+    #[arg(long, value_name = "NAME")]
+    pub(super) problem: Option<String>,
+    /// Set a size or a parameter; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(super) set: Vec<(String, f64)>,
+    /// Precision of vectors, instead of the problem's.
+    #[arg(long, value_name = "f32|f64", value_parser = precision)]
+    pub(super) precision: Option<Precision>,
+}
+
+/// What else decides how a problem is compiled.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CompileArgs {
+    #[command(flatten)]
+    pub(super) program: ProgramArgs,
+    /// A schedule by name, instead of the planner's choice (explain lists them).
+    #[arg(long, value_name = "NAME")]
+    pub(super) schedule: Option<String>,
+}
+
+/// How a problem is solved.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) compile: CompileArgs,
+    /// Where to compute: auto, cuda, cuda:N, host or interp.
+    #[arg(long, value_name = "BACKEND", default_value = "auto", value_parser = str::parse::<Choice>)]
+    pub(super) backend: Choice,
+    /// Tolerance, instead of the problem's.
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub(super) tolerance: Option<f64>,
+    /// Iteration limit, instead of the problem's.
+    #[arg(long, value_name = "N")]
+    pub(super) iterations: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kernelwright solve model.kw --out u.vti --plot convergence.svg
+  kernelwright solve model.kw --set nx=256 --set omega=0.2 --precision f64 --tolerance 1e-10
+  kernelwright solve model.kw --rhs f.npy --order k,j,i --guess u0.npy --out u.npy
+  kernelwright solve model.kw --backend host --json
+
+Arrays have one axis per axis of the grid (and a leading one for the components, where there are several unknowns).
+--order names their axes, slowest first as NumPy shows them; without it they are in the order of --out: last axis of
+the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
+
+Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged (also interrupted);
+4 the back end is not available or failed.")]
+pub(super) struct SolveArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Right-hand side, instead of the problem's.
+    #[arg(long, value_name = "FILE.npy")]
+    pub(super) rhs: Option<PathBuf>,
+    /// Initial guess, instead of the problem's.
+    #[arg(long, value_name = "FILE.npy")]
+    pub(super) guess: Option<PathBuf>,
+    /// Names of the axes of --rhs and --guess, slowest first.
+    #[arg(long, value_name = "k,j,i", value_delimiter = ',')]
+    pub(super) order: Vec<String>,
+    /// Write the solution (.npy, or .vti for ParaView).
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// Write the measure at every iteration.
+    #[arg(long, value_name = "FILE.csv")]
+    pub(super) history: Option<PathBuf>,
+    /// Draw the convergence.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(super) plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kernelwright bench model.kw --backend cuda --runs 20
+  kernelwright bench model.kw --set nx=512 --json > before.json
+
+Every run starts from the problem's guess; the first one is not counted.")]
+pub(super) struct BenchArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Counted runs.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) runs: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  kernelwright explain examples/programs/pressure_correction.kw")]
+pub(super) struct ExplainArgs {
+    #[command(flatten)]
+    pub(super) compile: CompileArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Stages, in the order of the data:
+  program    as checked and pretty printed       math      the operator as couplings between points
+  graph      the loop as vector values           schedule  what is computed in which sweep
+  loops      sweeps and fences                   kernel    lanes and memory, for --target
+
+Example:
+  kernelwright ir examples/programs/poisson_2d.kw --stage loops")]
+pub(super) struct IrArgs {
+    #[command(flatten)]
+    pub(super) compile: CompileArgs,
+    /// Which stage's result.
+    #[arg(long, value_enum)]
+    pub(super) stage: Stage,
+    /// What kernels are made for.
+    #[arg(long, value_enum, default_value = "cuda")]
+    pub(super) target: TargetArg,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kernelwright emit examples/programs/pressure_correction.kw --target cuda
+  kernelwright emit examples/programs/poisson_2d.kw --target host --kernel update_u_r")]
+pub(super) struct EmitArgs {
+    #[command(flatten)]
+    pub(super) compile: CompileArgs,
+    /// CUDA C++ or C.
+    #[arg(long, value_enum)]
+    pub(super) target: TargetArg,
+    /// One kernel only.
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Sizes that are not set are reduced to a grid small enough for a dense matrix. A claim of the program that the numbers
+contradict is an error (exit status 1).
+
+Examples:
+  kernelwright verify examples/programs/pressure_correction.kw
+  kernelwright verify model.kw --set nx=5 --set ny=4 --out A.mtx")]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub(super) program: ProgramArgs,
+    /// Write the matrix in MatrixMarket form.
+    #[arg(long, value_name = "FILE.mtx")]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// Results of the stages of the compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Stage {
+    Program,
+    Math,
+    Graph,
+    Schedule,
+    Loops,
+    Kernel,
+}
+
+/// What kernels are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum TargetArg {
+    Cuda,
+    Host,
+}
+
+impl From<TargetArg> for Target {
+    fn from(target: TargetArg) -> Target {
+        match target {
+            TargetArg::Cuda => Target::Cuda,
+            TargetArg::Host => Target::Host,
+        }
+    }
+}
+
+/// `name=value`.
+fn assignment(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    let number = value.trim().parse().map_err(|_| format!("`{value}` is not a number"))?;
+    Ok((name.trim().to_string(), number))
+}
+
+/// `f32` or `f64`.
+fn precision(text: &str) -> Result<Precision, String> {
+    match text {
+        "f32" => Ok(Precision::F32),
+        "f64" => Ok(Precision::F64),
+        _ => Err("vectors are f32 or f64".to_string()),
+    }
+}
+
+/// A number that is zero or greater.
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a tolerance is zero or greater".to_string()) }
 }
 
 #[derive(Debug, Args)]

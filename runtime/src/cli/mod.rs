@@ -7,21 +7,34 @@
 //! converged; 4 the requested back end is not available or failed.
 
 mod args;
+mod arrays;
 mod failure;
 mod out;
+mod progress;
+mod report;
 mod table;
 
+mod bench;
 mod cache;
 mod check;
+mod doctor;
+mod emit;
+mod explain;
+mod ir;
 mod list;
+mod solve;
+mod verify;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Cli, Command, CompileArgs, ProgramArgs, RunArgs};
 use failure::Failure;
 use out::Out;
+
+use crate::load::Loaded;
+use crate::solve::{Builder, Solver};
 
 /// Runs the command with the process's arguments.
 pub fn main() -> ExitCode {
@@ -44,7 +57,52 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
     match command {
         Command::Check(args) => check::run(&args, out),
+        Command::Solve(args) => solve::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Ir(args) => ir::run(&args, out),
+        Command::Emit(args) => emit::run(&args, out),
+        Command::Verify(args) => verify::run(&args, out),
+        Command::Bench(args) => bench::run(&args, out),
+        Command::Doctor => doctor::run(out),
         Command::List => list::run(out),
         Command::Cache(args) => cache::run(&args, out),
     }
+}
+
+/// The problem that the arguments name, with what they set.
+fn choose<'l>(loaded: &'l Loaded, args: &ProgramArgs) -> Builder<'l> {
+    let mut builder = Solver::builder(loaded);
+    if let Some(problem) = &args.problem {
+        builder = builder.problem(problem);
+    }
+    for (name, value) in &args.set {
+        builder = builder.set(name, *value);
+    }
+    if let Some(precision) = args.precision {
+        builder = builder.precision(precision);
+    }
+    builder
+}
+
+/// The same, with the schedule that is asked for.
+fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
+    let builder = choose(loaded, &args.program);
+    match &args.schedule {
+        Some(schedule) => builder.schedule(schedule),
+        None => builder,
+    }
+}
+
+/// Compiles a problem and says on standard error what the user should know.
+fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+    let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
+    if let Some(tolerance) = args.tolerance {
+        builder = builder.tolerance(tolerance);
+    }
+    if let Some(iterations) = args.iterations {
+        builder = builder.iterations(iterations);
+    }
+    let solver = builder.compile()?;
+    solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
+    Ok(solver)
 }

@@ -149,7 +149,7 @@ impl<'l> Builder<'l> {
         let (number, problem) = self.chosen()?;
         let planned = pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())?;
         let words = planned.words();
-        let module = pipeline::module(&planned.loops, backend.target(), problem.precision)?;
+        let module = pipeline::module(&planned.loops, backend.target(), problem.precision, problem.iterations)?;
         let engine = Engine::new(planned.loops, module, backend, problem.iterations)?;
         let data = problem.data.len();
         Ok(Solver {

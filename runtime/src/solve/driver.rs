@@ -5,10 +5,11 @@
 //! driver therefore enqueues many rounds, looks at the status word, and replays the control without launching to
 //! find the step that raised it; versions that were renamed behind that step are renamed back.
 //!
-//! A loop that reports convergence is not believed: the `residual` section computes the residual from the solution.
-//! When the true measure misses the bound, the residual has been replaced and the loop goes on where it stopped;
-//! if that gains nothing it starts over from its solution, and after that the accuracy is taken for what rounding
-//! allows ([`verdict`](super::verdict) decides).
+//! A loop that reports convergence is not believed: `finish` completes the solution and `residual` computes the
+//! residual from it. When the true measure misses the bound, the loop starts over from its solution: the statements
+//! before the loop take the true residual, and directions that belong to the old one are dropped with it. (A fence
+//! that raises a status does not run its further statements, so that there is no way to go on behind it.) When that
+//! gains nothing, the accuracy is taken for what rounding allows; [`verdict`](super::verdict) decides.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -138,24 +139,22 @@ impl<'p> Run<'p> {
         loop {
             let stop = self.advance(watch)?;
             let claimed = self.device.scalars()?;
-            let mut resumable = true;
             if stop == Stop::Raised(status::CONVERGED) {
-                resumable = !self.run_what_follows()?;
+                self.run_what_follows()?;
             }
-            let truth = if stop == Stop::Raised(status::INCOMPATIBLE) { None } else { self.verify()? };
+            let truth = if stop == Stop::Raised(status::INCOMPATIBLE) {
+                None
+            } else {
+                self.section(&self.program.finish)?;
+                self.verify()?
+            };
+            let (history, iterations) = self.history(claimed[ScalarId::ITERATION.0])?;
             match verdict.judge(stop, truth, self.program) {
-                Next::GoOn if resumable => {
-                    verdict.replacements += 1;
-                    self.device.clear_status()?;
-                    self.position.iteration = claimed[ScalarId::ITERATION.0] as i64;
-                }
-                Next::GoOn | Next::StartOver => {
-                    verdict.restarts += 1;
-                    self.start_over(claimed[ScalarId::ITERATION.0])?;
+                Next::StartOver => {
+                    (self.history, self.before) = (history, iterations);
+                    self.start_over()?;
                 }
                 Next::End(outcome, detail) => {
-                    self.section(&self.program.finish)?;
-                    let (history, iterations) = self.history(claimed[ScalarId::ITERATION.0])?;
                     return Ok(Report {
                         outcome,
                         detail,
@@ -165,7 +164,6 @@ impl<'p> Run<'p> {
                         attainable: truth.map(|truth| truth.attainable).filter(|attainable| *attainable > 0.0),
                         bound: truth.map_or(claimed[ScalarId::BOUND.0], |truth| truth.bound),
                         history,
-                        replacements: verdict.replacements,
                         restarts: verdict.restarts,
                         timings: Timings::default(),
                         traffic: None,
@@ -256,17 +254,15 @@ impl<'p> Run<'p> {
         Err(Error::Internal(format!("no fence can raise status {word} at iteration {at}")))
     }
 
-    /// Statements behind an unbounded loop run when the loop is left by its check; true when there are any.
-    fn run_what_follows(&mut self) -> Result<bool, Error> {
+    /// Statements behind an unbounded loop run when the loop is left by its check.
+    fn run_what_follows(&mut self) -> Result<(), Error> {
         let mut cursor = self.position.cursor.clone();
         cursor.leave_loop();
-        let mut any = false;
         self.device.clear_status()?;
         while let Some(step) = cursor.next() {
-            any = true;
             self.device.perform(step)?;
         }
-        Ok(any)
+        Ok(())
     }
 
     /// Computes the residual from the solution; none when the program declares no residual.
@@ -293,16 +289,14 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    /// Starts over from the current solution.
-    fn start_over(&mut self, iteration: f64) -> Result<(), Error> {
-        self.section(&self.program.finish)?;
-        let (history, iterations) = self.history(iteration)?;
-        (self.history, self.before) = (history, iterations);
+    /// Starts over from the current solution. `prepare` runs again: it sets the scalars that say where the loop is.
+    fn start_over(&mut self) -> Result<(), Error> {
         let mut scalars = self.device.scalars()?;
         scalars[ScalarId::ITERATION.0] = 0.0;
         self.device.set_scalars(&scalars)?;
         self.device.clear_status()?;
-        self.position.cursor = Cursor::over(&[&self.program.start, &self.program.body]);
+        let program = self.program;
+        self.position.cursor = Cursor::over(&[&program.prepare, &program.start, &program.body]);
         self.position.iteration = 0;
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::cursor::Step;
 use super::raise::Raises;
 use crate::backend::{Backend, BufferHandle, KernelHandle};
 use crate::inputs::random;
+use crate::pipeline;
 
 /// A scheduled and mapped loop, loaded on a back end, with all its buffers.
 ///
@@ -59,7 +60,7 @@ impl Engine {
             scalars: backend.allocate(Element::F64, program.scalars.len().max(ScalarId::RESERVED) as u64)?,
             params: backend.allocate(Element::F64, param_count(&program).max(1) as u64)?,
             status: backend.allocate(Element::I32, 2)?,
-            history: backend.allocate(Element::F64, u64::from(limit) + 1)?,
+            history: backend.allocate(Element::F64, pipeline::history_len(limit))?,
             data: Vec::new(),
             buffers: Vec::new(),
             args: Vec::new(),

@@ -1,17 +1,22 @@
 //! Solving: a compiled loop, its driver, and how a solve ends.
 //!
-//! [`Engine`] holds a loop on a back end and runs it.
+//! [`Solver`] is what user code calls; [`Builder`] makes one. Below it an [`Engine`] holds a loop on a back end and
+//! runs it.
 
-mod cursor;
-mod driver;
+mod builder;
+mod solver;
 mod engine;
-mod outcome;
+mod driver;
+mod cursor;
 mod raise;
 mod verdict;
+mod outcome;
 
+pub use builder::Builder;
 pub use driver::{Limits, Watch};
 pub use engine::Engine;
 pub use outcome::{Outcome, Progress, Report, Timings, Traffic};
+pub use solver::{Guess, Inputs, Solution, Solver};
 
 use kernelwright_syntax::diagnostic::Diagnostics;
 

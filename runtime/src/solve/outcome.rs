@@ -82,9 +82,7 @@ pub struct Report {
     pub bound: f64,
     /// The measure at every check, from iteration 0 on.
     pub history: Vec<f64>,
-    /// How often the residual was replaced by the true one.
-    pub replacements: u32,
-    /// How often the loop was started over from its solution.
+    /// How often the loop was started over from its solution because the true residual missed the bound.
     pub restarts: u32,
     /// Where the time went.
     pub timings: Timings,

@@ -5,17 +5,15 @@ use kernelwright_codegen::loops::{Program, RequireInfo, status};
 use super::driver::{Stop, Truth};
 use super::outcome::Outcome;
 
-/// A true measure within this factor of what rounding allows counts as attained when going on gained nothing: the
+/// A true measure within this factor of what rounding allows counts as attained when starting over gained nothing: the
 /// estimate bounds the rounding errors from a sum of magnitudes and is good to a small factor only.
 const NEAR_ATTAINABLE: f64 = 4.0;
-/// A replacement of the residual is worth another one when the true measure fell by this factor.
+/// Starting over is worth another try when the true measure fell by this factor.
 const GAIN: f64 = 0.5;
 
 /// What to do next.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// The residual was replaced: go on where the loop stopped.
-    GoOn,
     /// Start over from the current solution.
     StartOver,
     /// The solve has ended.
@@ -27,13 +25,12 @@ pub(super) enum Next {
 pub(super) struct Verdict {
     best: f64,
     without_gain: u32,
-    pub(super) replacements: u32,
     pub(super) restarts: u32,
 }
 
 impl Default for Verdict {
     fn default() -> Self {
-        Verdict { best: f64::INFINITY, without_gain: 0, replacements: 0, restarts: 0 }
+        Verdict { best: f64::INFINITY, without_gain: 0, restarts: 0 }
     }
 }
 
@@ -80,11 +77,12 @@ impl Verdict {
             self.without_gain += 1;
         }
         self.best = self.best.min(truth.measure);
-        match self.without_gain {
-            0 => Next::GoOn,
-            1 if truth.measure > NEAR_ATTAINABLE * truth.attainable => Next::StartOver,
-            _ => attainable(),
+        let hopeless = self.without_gain > 1 || truth.measure <= NEAR_ATTAINABLE * truth.attainable;
+        if self.without_gain > 0 && hopeless {
+            return attainable();
         }
+        self.restarts += 1;
+        Next::StartOver
     }
 }
 

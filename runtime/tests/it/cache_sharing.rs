@@ -15,7 +15,7 @@ fn key(number: usize) -> Key {
 
 /// Large enough that it is not written at one stroke.
 fn unit(number: usize) -> Vec<u8> {
-    (0..150_000).map(|byte| (byte * 31 + number) as u8).collect()
+    (0..40_000).map(|byte| (byte * 31 + number) as u8).collect()
 }
 
 /// Asks for all units again and again, clearing in between, and checks every answer.

@@ -1,7 +1,16 @@
-//! Tests of the library and the command as users see them.
+//! Tests of the library and the command as users see them, one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backend_all;
+mod backend_cuda;
+mod backend_host;
+mod backend_kernels;
 mod cache_entries;
 mod cache_sharing;
+mod cli;
+mod cli_usage;
+mod cli_verify;
+mod doctor;
 mod fake;
 mod npy;
 mod outputs;

@@ -3,6 +3,7 @@
 use crate::ast::Name;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::source::Span;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Functions of reals, with their number of arguments.
@@ -22,6 +23,9 @@ pub const FUNCTIONS: [(&str, usize); 14] = [
     ("sqr", 1),
     ("cube", 1),
 ];
+
+/// Unknown names that get a suggestion: each one is compared with every known name.
+pub const SUGGESTIONS: usize = 50;
 
 /// What a name of an operator means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub struct Names {
     order: Vec<Name>,
     known: HashMap<String, (Symbol, Span)>,
     later: HashMap<String, Span>,
+    suggestions: Cell<usize>,
 }
 
 impl Names {
@@ -86,7 +91,7 @@ impl Names {
         if let Some(later) = self.later.get(name) {
             let error =
                 Diagnostic::new("used-before-definition", span, format!("`{name}` is used before its definition"));
-            let error = error.note(*later, "defined here").help("a value reads only what stands above it");
+            let error = error.note(*later, "defined here").help("a value reads only what is defined before it");
             return Err(Box::new(error));
         }
         let error = Diagnostic::new("unknown-name", span, format!("nothing is called `{name}`")).label("unknown name");
@@ -94,6 +99,10 @@ impl Names {
     }
 
     fn suggest(&self, name: &str) -> Option<String> {
+        self.suggestions.set(self.suggestions.get() + 1);
+        if self.suggestions.get() > SUGGESTIONS {
+            return None;
+        }
         let known = self.order.iter().map(|name| name.text.as_str());
         closest(name, known.chain(["pi"])).map(|near| format!("did you mean `{near}`?"))
     }

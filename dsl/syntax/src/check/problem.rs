@@ -41,11 +41,7 @@ pub fn problem(
         Some(value) => build.solver(value),
         None => None,
     };
-    let tolerance = build.find("tolerance").map_or(Some(1e-8), |value| build.tolerance(value));
-    let iterations = build
-        .find("iterations")
-        .map_or(Some(1000), |value| whole(value, "the number of iterations", 1..=u64::from(u32::MAX), build.errors));
-    let precision = build.find("precision").map_or(Some(Precision::F64), |value| build.precision(value));
+    let numbers = build.numbers();
     let (index, operator, sizes, params) = bound?;
     let known = Known::of(&operator);
     let data = build.data(&operator, &known);
@@ -62,7 +58,7 @@ pub fn problem(
         Some(value) => build.preconditioner(value, &operator, solver.as_ref().map(|chosen| chosen.0), 0),
         None => Some(Preconditioner::Identity),
     };
-    let (solver, solver_params) = solver?;
+    let ((solver, solver_params), (tolerance, iterations, precision)) = (solver?, numbers?);
     Some(Problem {
         name: item.name.text.clone(),
         doc: item.doc.clone(),
@@ -76,9 +72,9 @@ pub fn problem(
         solver,
         solver_params,
         preconditioner: preconditioner?,
-        tolerance: tolerance?,
-        iterations: u32::try_from(iterations?).ok()?,
-        precision: precision?,
+        tolerance,
+        iterations,
+        precision,
     })
 }
 
@@ -256,6 +252,16 @@ impl<'a> Build<'a> {
             self.errors
                 .push(Diagnostic::new("bad-number", params[index].span, message).label(format!("this is {value}")));
         }
+    }
+
+    /// Tolerance, iteration limit and precision, given or not.
+    fn numbers(&mut self) -> Option<(f64, u32, Precision)> {
+        let tolerance = self.find("tolerance").map_or(Some(1e-8), |value| self.tolerance(value));
+        let iterations = self
+            .find("iterations")
+            .map_or(Some(1000), |value| whole(value, "the number of iterations", 1..=u64::from(u32::MAX), self.errors));
+        let precision = self.find("precision").map_or(Some(Precision::F64), |value| self.precision(value));
+        Some((tolerance?, u32::try_from(iterations?).ok()?, precision?))
     }
 
     fn tolerance(&mut self, value: &AstExpr) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! Solvers: heads, variables, statements, and what is defined along every path.
 
 use crate::ast::{Documented, Expr, Item, Name, Step, Takes};
-use crate::check::names::{duplicate, reserved};
+use crate::check::names::{SUGGESTIONS, duplicate, reserved};
 use crate::check::number::{number, whole};
 use crate::check::operator::{facts, unknown_word};
 use crate::check::vector::{Value, fixed, reads};
@@ -208,7 +208,8 @@ impl Build<'_> {
         let variables = self.solver.variables.iter().map(|variable| variable.name.as_str());
         let params = self.solver.params.iter().map(|param| param.name.as_str());
         let operators = self.solver.operators.iter().map(|operator| operator.name.as_str());
-        let near = closest(name, variables.chain(params).chain(operators).chain(WORDS));
+        let few = self.errors.len() < SUGGESTIONS;
+        let near = closest(name, variables.chain(params).chain(operators).chain(WORDS).filter(|_| few));
         Diagnostic::new("unknown-name", span, format!("nothing is called `{name}`"))
             .label("unknown name")
             .help_if(near.map(|near| format!("did you mean `{near}`?")))

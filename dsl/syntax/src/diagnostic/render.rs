@@ -24,12 +24,12 @@ pub fn diagnostic(source: &Source, diagnostic: &Diagnostic) -> String {
     } else {
         out.push_str(&format!("{:gutter$}--> {}\n", "", source.name));
     }
-    let mut shown = false;
+    let mut shown = None;
     for quote in &quotes {
-        shown |= push_quote(&mut out, source, quote, gutter, shown);
+        shown = push_quote(&mut out, source, quote, gutter, shown).or(shown);
     }
     if let Some(help) = &diagnostic.help {
-        if shown {
+        if shown.is_some() {
             out.push_str(&format!("{:gutter$} |\n", ""));
         }
         out.push_str(&format!("{:gutter$} = help: {}\n", "", visible(help)));
@@ -44,34 +44,39 @@ fn quotes(diagnostic: &Diagnostic) -> Vec<Quote<'_>> {
     std::iter::once(own).chain(others).collect()
 }
 
-/// Writes the line and the marks under it; false if the line is not known.
-fn push_quote(out: &mut String, source: &Source, quote: &Quote<'_>, gutter: usize, separate: bool) -> bool {
-    let Some(line) = source.line(quote.span.line) else {
+/// Writes the line, unless it is the one `shown` just before, and the marks under it; gives its number if it is known.
+fn push_quote(out: &mut String, source: &Source, quote: &Quote<'_>, gutter: usize, shown: Option<u32>) -> Option<u32> {
+    let number = quote.span.line;
+    let Some(line) = source.line(number) else {
         if !quote.label.is_empty() {
             out.push_str(&format!("{:gutter$} = note: {}\n", "", visible(quote.label)));
         }
-        return false;
+        return None;
     };
-    let characters: Vec<char> = line.chars().collect();
-    let start = (quote.span.column.max(1) as usize - 1).min(characters.len());
-    let end = match quote.span.end_line == quote.span.line {
-        true => (quote.span.end_column.max(1) as usize - 1).clamp(start, characters.len().max(start)),
-        false => characters.len(),
-    };
-    let first = if start > WIDTH / 2 && characters.len() > WIDTH { start - WIDTH / 2 } else { 0 };
-    let window = &characters[first..characters.len().min(first + WIDTH)];
-    let text: String = window.iter().map(|&c| show(c)).collect();
-    let pad: String = window.iter().take(start - first).map(|&c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let line: Vec<char> = line.chars().collect();
+    let (start, end) = columns(quote.span, line.len());
+    let first = if start > WIDTH / 2 && line.len() > WIDTH { start - WIDTH / 2 } else { 0 };
+    if shown != Some(number) || line.len() > WIDTH {
+        let text: String = line.iter().skip(first).take(WIDTH).map(|&c| show(c)).collect();
+        match shown {
+            Some(_) => out.push_str("...\n"),
+            None => out.push_str(&format!("{:gutter$} |\n", "")),
+        }
+        out.push_str(&format!("{number:>gutter$} | {}\n", text.trim_end()));
+    }
+    let before = line.iter().skip(first).take(start - first);
+    let pad: String = before.map(|&c| if c == '\t' { '\t' } else { ' ' }).collect();
     let marks: String = std::iter::repeat_n(quote.mark, (end - start).clamp(1, WIDTH / 2)).collect();
     let label = if quote.label.is_empty() { String::new() } else { format!(" {}", visible(quote.label)) };
-    let rule = if separate { "..." } else { "" };
-    match separate {
-        true => out.push_str(&format!("{rule}\n")),
-        false => out.push_str(&format!("{:gutter$} |\n", "")),
-    }
-    out.push_str(&format!("{:>gutter$} | {}\n", quote.span.line, text.trim_end()));
     out.push_str(&format!("{:gutter$} | {pad}{marks}{label}\n", ""));
-    true
+    Some(number)
+}
+
+/// First and last column of a region on its first line, 0-based, within a line of `length` characters.
+fn columns(span: Span, length: usize) -> (usize, usize) {
+    let start = (span.column.max(1) as usize - 1).min(length);
+    let end = if span.end_line == span.line { span.end_column.max(1) as usize - 1 } else { length };
+    (start, end.clamp(start, length))
 }
 
 /// Text on one line without control characters.

@@ -2,14 +2,16 @@
 
 /// The candidate at the smallest edit distance from `name`, if it is near enough; the first of equals.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (name.chars().count() / 3).clamp(1, 3);
+    let length = name.chars().count();
+    let limit = (length / 3).clamp(1, 3);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        if candidate == name || candidate.chars().count().abs_diff(name.chars().count()) > limit {
+        let other = candidate.chars().count();
+        if candidate == name || other.abs_diff(length) > limit {
             continue;
         }
         let distance = distance(name, candidate);
-        if distance <= limit && best.is_none_or(|(least, _)| distance < least) {
+        if distance <= limit && distance < length.min(other) && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
     }

@@ -212,12 +212,14 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// After an error in the statement that began at `start`: behind its `;` or its last block.
+    /// After an error in the statement that began at `start`: behind its `;` or, for statements that have one, its last
+    /// block.
     pub fn resume_at_statement(&mut self, start: usize, close: usize) {
         let mut at = start;
+        let blocks = ["if", "every", "repeat"].iter().any(|word| self.is_word(start, word));
         while at < close {
             let (next, ends) = match &self.lexemes[at].token {
-                Token::Open('{', partner) => (partner + 1, !self.is_word(partner + 1, "else")),
+                Token::Open('{', partner) => (partner + 1, blocks && !self.is_word(partner + 1, "else")),
                 Token::Open(_, partner) => (partner + 1, false),
                 Token::Symbol(symbol) => (at + 1, symbol == ";"),
                 _ => (at + 1, false),

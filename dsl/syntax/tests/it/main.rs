@@ -4,4 +4,8 @@
 mod bad;
 mod files;
 mod library;
+mod manual;
+mod meaning;
 mod programs;
+mod rendering;
+mod robust;

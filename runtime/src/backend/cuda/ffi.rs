@@ -131,6 +131,9 @@ impl Device {
             shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
             cooperative: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         };
+        // SAFETY: events only track cudarc's slices, and there are none here. With them, making a stream would wait for
+        // the whole context, which breaks a capture that another back end of this process may be in.
+        unsafe { context.disable_event_tracking() };
         // A stream of our own: the default one cannot be captured into a graph.
         let stream = context.new_stream()?;
         Ok(Device { context, stream, live: Arc::default(), facts })
@@ -368,9 +371,6 @@ struct Half {
     done: CudaEvent,
     stream: Arc<CudaStream>,
 }
-
-// SAFETY: a half owns its memory, as a `Vec<u8>` does.
-unsafe impl Send for Half {}
 
 impl Half {
     fn new(stream: &Arc<CudaStream>) -> Result<Half, Failure> {

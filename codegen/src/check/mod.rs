@@ -1,0 +1,202 @@
+//! Legality: does a loop program do what the solver says?
+//!
+//! The checker knows nothing of graphs or schedules. It runs the solver's own statements ([`textbook`]) and the loop
+//! program ([`machine`]) side by side over a few iterations in a world of exact arithmetic with random matrices
+//! ([`world`]), and demands that
+//! - every test happens in the same order, at the same iteration, with the same values;
+//! - ended at *any* test, or at an iteration limit, the program delivers exactly the textbook's solution of that
+//!   moment, and its true residual; solving on from there does what the textbook would do from that solution;
+//! - the structural rules hold ([`loops_verify`](crate::loops_verify)): the order of points cannot matter.
+//!
+//! Since only linearity is built into the world, a program passes if and only if it computes the same formulas, but
+//! for chances of about 1e-16.
+
+pub mod field;
+pub mod machine;
+pub mod textbook;
+pub mod world;
+
+use field::Element;
+use kernelwright_syntax::program::{Preconditioner, Solver};
+use machine::Machine;
+use textbook::{Case, Event, Run, Test};
+use world::{Vector, World};
+
+use crate::loops::{Program, Role, ScalarId, VectorId};
+use crate::math::{Operator, Space};
+
+/// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
+const ROUNDS: u64 = 6;
+/// Worlds tried, so that `if`s go both ways.
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// Checks a program against the solver it was made from; the error says what differs first.
+pub fn check(
+    program: &Program,
+    solvers: &[Solver],
+    solver: usize,
+    preconditioner: &Preconditioner,
+) -> Result<(), String> {
+    crate::loops_verify::verify(program).map_err(|e| e.to_string())?;
+    let case = Case { solvers, solver, preconditioner };
+    SEEDS.iter().try_for_each(|seed| check_in(program, case, &World::new(&program.operator, *seed)))
+}
+
+fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), String> {
+    let rhs = expected_rhs(program, world);
+    let expected = textbook::run(case, world, rhs, world.guess, ROUNDS)?;
+    // A pipelined program is ahead of the textbook: compare as far as the textbook goes.
+    let mut machine = Machine::new(program, world, ROUNDS);
+    machine.section(&program.prepare)?;
+    let prepared = machine.clone();
+    machine.section(&program.start)?;
+    machine.section(&program.body)?;
+    compare_events(&machine.events, &expected.events)?;
+    if rhs_changed(program, &machine, world) {
+        return Err("the right-hand side was overwritten".into());
+    }
+    let expected_tests = tests(&expected.events);
+    for (number, event) in expected_tests.iter().enumerate() {
+        let at = position_of_test(&machine.events, number).ok_or("the program has fewer tests")?;
+        exit_at(program, case, world, &prepared, rhs, at, event).map_err(|e| format!("ended at test {number}: {e}"))?;
+    }
+    for rounds in 1..=ROUNDS {
+        let limit = expected.events.iter().filter(|e| e.test == Test::Round).nth(rounds as usize - 1);
+        let Some(event) = limit else { break };
+        limit_at(program, case, world, &prepared, rhs, rounds, event)
+            .map_err(|e| format!("limited to {rounds} iterations: {e}"))?;
+    }
+    Ok(())
+}
+
+/// What loops see: f less the affine part, less its mean where the operator is singular.
+fn expected_rhs(program: &Program, world: &World) -> Vector {
+    let operator = &program.operator;
+    let mut rhs = world.rhs;
+    let affine = operator.boundary.iter().flatten().any(|r| match r {
+        crate::math::Rule::Dirichlet(t) => operator.tables[*t].value != crate::math::TableExpr::Number(0.0),
+        _ => false,
+    });
+    if affine {
+        rhs = std::array::from_fn(|i| rhs[i] - world.affine[i]);
+    }
+    if operator.nullspace { remove_mean(operator, &rhs) } else { rhs }
+}
+
+fn remove_mean(operator: &Operator, v: &Vector) -> Vector {
+    let Space::Axes(grid) = &operator.space;
+    let count = grid.axes.iter().map(|a| a.size).product::<u64>() as f64 * grid.components as f64;
+    // With a mask the program counts points by a sum of ones, which here has as many terms as a vector.
+    let count = if operator.mask.is_some() { v.len() as f64 } else { count };
+    let mean = v.iter().fold(Element::ZERO, |s, x| s + *x) * Element::from_f64(count).inverse();
+    v.map(|x| x - mean)
+}
+
+fn tests(events: &[Event]) -> Vec<&Event> {
+    events.iter().filter(|e| e.test != Test::Round).collect()
+}
+
+fn position_of_test(events: &[Event], number: usize) -> Option<usize> {
+    let mut seen = 0;
+    events.iter().position(|e| {
+        let test = e.test != Test::Round;
+        seen += usize::from(test);
+        test && seen == number + 1
+    })
+}
+
+fn compare_events(got: &[Event], expected: &[Event]) -> Result<(), String> {
+    let (got, expected) = (tests(got), tests(expected));
+    for (i, want) in expected.iter().enumerate() {
+        let Some(have) = got.get(i) else { return Err(format!("test {i} is missing: {:?}", want.test)) };
+        if have.test != want.test {
+            return Err(format!("test {i} differs: {:?} for {:?}", have.test, want.test));
+        }
+        let counts = matches!(want.test, Test::Check { .. });
+        if counts && have.iteration != want.iteration {
+            return Err(format!("test {i} is counted as iteration {} for {}", have.iteration, want.iteration));
+        }
+    }
+    Ok(())
+}
+
+fn rhs_changed(program: &Program, machine: &Machine<'_>, world: &World) -> bool {
+    let id = program.vectors.iter().position(|v| v.role == Role::Rhs);
+    id.is_some_and(|id| machine.vector(VectorId(id)) != Some(world.rhs))
+}
+
+fn exit_at<'p>(
+    program: &'p Program,
+    case: Case<'_>,
+    world: &'p World,
+    prepared: &Machine<'p>,
+    rhs: Vector,
+    at: usize,
+    event: &Event,
+) -> Result<(), String> {
+    let mut machine = prepared.clone();
+    machine.stop_at = Some(at + 1);
+    machine.section(&program.start)?;
+    machine.section(&program.body)?;
+    machine.resume();
+    after_exit(program, case, world, machine, rhs, event)
+}
+
+fn limit_at<'p>(
+    program: &'p Program,
+    case: Case<'_>,
+    world: &'p World,
+    prepared: &Machine<'p>,
+    rhs: Vector,
+    rounds: u64,
+    event: &Event,
+) -> Result<(), String> {
+    let mut machine = prepared.clone().limited(rounds);
+    machine.section(&program.start)?;
+    machine.section(&program.body)?;
+    machine.resume();
+    after_exit(program, case, world, machine, rhs, event)
+}
+
+/// After an exit: the solution, the true residual, and the way on.
+fn after_exit(
+    program: &Program,
+    case: Case<'_>,
+    world: &World,
+    mut machine: Machine<'_>,
+    rhs: Vector,
+    event: &Event,
+) -> Result<(), String> {
+    machine.section(&program.finish)?;
+    let solution = machine.solution().ok_or("the solution has no value")?;
+    let expected =
+        if program.operator.nullspace { remove_mean(&program.operator, &event.solution) } else { event.solution };
+    if solution != expected {
+        return Err("the solution is not the one of the program's text".into());
+    }
+    let mut before: Run<'_> = textbook::run(case, world, rhs, world.guess, 0)?;
+    if let Some((measure, bound, residual)) = textbook::true_residual(&mut before, solution)? {
+        machine.section(&program.residual)?;
+        if machine.scalar(ScalarId::MEASURE) != Some(measure) || machine.scalar(ScalarId::BOUND) != Some(bound) {
+            return Err("the true residual is measured wrongly".into());
+        }
+        if machine.scalar(ScalarId::ATTAINABLE).is_none() {
+            return Err("the attainable residual is not estimated".into());
+        }
+        let kept = (0..program.vectors.len()).any(|v| machine.vector(VectorId(v)) == Some(residual));
+        if !kept {
+            return Err("the true residual is not kept".into());
+        }
+    }
+    let again = textbook::run(case, world, rhs, solution, 2)?;
+    let mut machine = machine.limited(2);
+    machine.events.clear();
+    machine.section(&program.start)?;
+    machine.section(&program.body)?;
+    let count = |events: &[Event]| -> Vec<Test> { tests(events).iter().map(|e| e.test.clone()).collect() };
+    let (got, want) = (count(&machine.events), count(&again.events));
+    if got.len() < want.len() || got[..want.len()] != want[..] {
+        return Err("solving on from the exit goes wrong".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! A small algebraic world in which loops run: vectors of a few field elements, the operator and the parts of it that
+//! preconditioners solve as random matrices. Linearity holds exactly and nothing else does, so what agrees here for
+//! random matrices agrees for every operator.
+
+use super::field::{Element, mix};
+use crate::loops::BinaryOp;
+use crate::math::{Fact, Operator, Standing};
+use kernelwright_syntax::program::{CompareOp, Function};
+
+/// Length of vectors.
+const LEN: usize = 3;
+
+/// A vector.
+pub type Vector = [Element; LEN];
+
+type Matrix = [Vector; LEN];
+
+/// Random matrices and inputs.
+#[derive(Debug, Clone)]
+pub struct World {
+    operator: Matrix,
+    diagonal: Matrix,
+    lines: [Matrix; 3],
+    /// The operator's affine part.
+    pub affine: Vector,
+    /// The right-hand side as given.
+    pub rhs: Vector,
+    /// The guess.
+    pub guess: Vector,
+    /// The tolerance.
+    pub tolerance: Element,
+    seed: u64,
+}
+
+impl World {
+    /// A world for an operator: its matrix is symmetric where that is proved.
+    pub fn new(operator: &Operator, seed: u64) -> World {
+        let symmetric =
+            operator.facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved);
+        let matrix = |salt: u64| {
+            let mut m = [[Element::ZERO; LEN]; LEN];
+            for (i, row) in m.iter_mut().enumerate() {
+                for (j, x) in row.iter_mut().enumerate() {
+                    let (a, b) = if symmetric { (i.min(j), i.max(j)) } else { (i, j) };
+                    *x = random(seed, &[salt, a as u64, b as u64]);
+                }
+            }
+            m
+        };
+        World {
+            operator: matrix(1),
+            diagonal: matrix(2),
+            lines: [matrix(3), matrix(4), matrix(5)],
+            affine: vector(seed, 6),
+            rhs: vector(seed, 7),
+            guess: vector(seed, 8),
+            tolerance: random(seed, &[9]),
+            seed,
+        }
+    }
+
+    /// `A*v`.
+    pub fn apply(&self, v: &Vector) -> Vector {
+        product(&self.operator, v)
+    }
+
+    /// `transpose(A)*v`.
+    pub fn apply_transpose(&self, v: &Vector) -> Vector {
+        let mut out = [Element::ZERO; LEN];
+        for (i, x) in v.iter().enumerate() {
+            for (j, y) in out.iter_mut().enumerate() {
+                *y = *y + self.operator[i][j] * *x;
+            }
+        }
+        out
+    }
+
+    /// The magnitude reading: no linear relation holds.
+    pub fn magnitude(&self, v: &Vector) -> Vector {
+        std::array::from_fn(|i| Element::opaque(self.seed ^ (100 + i as u64), v))
+    }
+
+    /// A vector divided by the diagonal.
+    pub fn diagonal(&self, v: &Vector) -> Vector {
+        product(&self.diagonal, v)
+    }
+
+    /// Solution along an axis.
+    pub fn line(&self, axis: usize, v: &Vector) -> Vector {
+        product(&self.lines[axis % 3], v)
+    }
+
+    /// `random(seed)`.
+    pub fn random(&self, seed: u64) -> Vector {
+        vector(self.seed, mix(seed ^ 77))
+    }
+
+    /// A parameter of the solver.
+    pub fn param(&self, number: usize) -> Element {
+        random(self.seed, &[10, number as u64])
+    }
+}
+
+fn random(seed: u64, salts: &[u64]) -> Element {
+    Element::from_bits(salts.iter().fold(mix(seed), |h, s| mix(h ^ mix(*s))))
+}
+
+fn vector(seed: u64, salt: u64) -> Vector {
+    std::array::from_fn(|i| random(seed, &[salt, i as u64]))
+}
+
+fn product(m: &Matrix, v: &Vector) -> Vector {
+    std::array::from_fn(|i| dot(&m[i], v))
+}
+
+/// Sum of products.
+pub fn dot(v: &Vector, w: &Vector) -> Element {
+    v.iter().zip(w).fold(Element::ZERO, |s, (a, b)| s + *a * *b)
+}
+
+/// Largest absolute value: a function of the vector without relations.
+pub fn largest(v: &Vector) -> Element {
+    if v.iter().all(|x| *x == Element::ZERO) { Element::ZERO } else { Element::opaque(200, v) }
+}
+
+/// Arithmetic.
+pub fn binary(op: BinaryOp, a: Element, b: Element) -> Element {
+    match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        BinaryOp::Div => a * b.inverse(),
+    }
+}
+
+/// A function of scalars.
+pub fn call(function: Function, args: &[Element]) -> Element {
+    Element::opaque(300 + function as u64, args)
+}
+
+/// A comparison, as an element whose truth decides.
+pub fn compare(op: CompareOp, a: Element, b: Element) -> Element {
+    Element::opaque(400 + op as u64, &[a, b])
+}
+
+/// Absolute value at every point.
+pub fn absolute(x: Element) -> Element {
+    Element::opaque(500, &[x])
+}

@@ -1,0 +1,553 @@
+//! The placed loop as equations: what a sweep of a placement reads, how many buffers that takes, where exits stand.
+//!
+//! A value is a node and an iteration. At sweep time T the value (x, e) of a stored node x with time t is
+//! - computed by this sweep if t + S·e = T,
+//! - loaded if t + S·e < T, from a buffer that is overwritten at t + S·(e + versions); a read at the own point may
+//!   share the overwriting sweep, a read at neighbours may not,
+//! - recomputed from its definition otherwise, as is everything that is not stored.
+//!
+//! Values of iteration -1 are the initial values of the loop's variables. A scalar of iteration e is assigned in the
+//! fence after its time; older values than the last are kept in scalars of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::cost::OperatorCost;
+use super::schedule::Placement;
+use crate::graph::{Graph, MapTree, NodeId, NodeKind, Step};
+use crate::loops::BinaryOp;
+
+/// A value: a node of an iteration.
+pub type Instance = (NodeId, i64);
+
+/// A main loop without branches and inner loops.
+#[derive(Debug, Clone)]
+pub struct Model<'g> {
+    /// The graph.
+    pub graph: &'g Graph,
+    /// Nodes of a round in program order.
+    pub body: Vec<NodeId>,
+    index: BTreeMap<NodeId, usize>,
+    /// Next value of each variable.
+    next: BTreeMap<NodeId, NodeId>,
+    /// Products of the operator by operand.
+    products: BTreeMap<NodeId, NodeId>,
+    operator: OperatorCost,
+}
+
+/// How a sweep gets a value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolved {
+    /// It does not change in the loop.
+    Outside,
+    /// From a buffer.
+    Stored,
+    /// It is another value.
+    Alias(NodeId, i64),
+    /// By its definition.
+    Define,
+    /// The product of the operator with a map's value, term by term.
+    Linear(NodeId, i64),
+}
+
+/// What a sweep reads.
+#[derive(Debug, Clone, Default)]
+pub struct Reads {
+    /// Buffers, and whether at neighbours.
+    pub loads: BTreeMap<Instance, bool>,
+    /// Scalars.
+    pub scalars: BTreeSet<Instance>,
+    /// Axis of line solves.
+    axis: Option<usize>,
+    seen: BTreeSet<(Instance, bool)>,
+}
+
+/// A placement with everything that follows from it.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// Time of every scalar and act.
+    pub scalar_times: BTreeMap<NodeId, i64>,
+    /// Buffers of every stored node.
+    pub versions: BTreeMap<NodeId, i64>,
+    /// Old values of scalars that are kept.
+    pub depths: BTreeMap<NodeId, i64>,
+    /// Acts after which the solution must be brought up to date.
+    pub behind: BTreeSet<NodeId>,
+    /// Words of vectors loaded and stored per point and round.
+    pub words: usize,
+    /// Operations per point and round.
+    pub work: f64,
+}
+
+impl<'g> Model<'g> {
+    /// The model of a graph's main loop, if it is a straight line.
+    pub fn new(graph: &'g Graph) -> Option<Model<'g>> {
+        let l = graph.main_loop()?;
+        if graph.body.steps.len() != 1 {
+            return None;
+        }
+        let body: Option<Vec<NodeId>> = l
+            .body
+            .steps
+            .iter()
+            .map(|s| match s {
+                Step::Node(n) => Some(*n),
+                Step::Loop(_) | Step::Branch(_) => None,
+            })
+            .collect();
+        let body = body?;
+        let index: BTreeMap<NodeId, usize> = body.iter().enumerate().map(|(i, n)| (*n, i)).collect();
+        let next: BTreeMap<NodeId, NodeId> = l.phis.iter().map(|p| (p.node, p.next)).collect();
+        let distinct: BTreeSet<NodeId> = next.values().copied().collect();
+        if distinct.len() != next.len() || !distinct.iter().all(|n| index.contains_key(n)) {
+            return None;
+        }
+        let products = body
+            .iter()
+            .filter_map(|n| match graph.kind(*n) {
+                NodeKind::Apply(v) => Some((*v, *n)),
+                _ => None,
+            })
+            .collect();
+        let operator = OperatorCost::new(&graph.operator);
+        Some(Model { graph, body, index, next, products, operator })
+    }
+
+    /// Vectors that carry a variable to the next round: always stored.
+    pub fn carried(&self) -> BTreeSet<NodeId> {
+        self.next.values().copied().filter(|n| self.graph.kind(*n).is_vector()).collect()
+    }
+
+    /// Whether a node is computed in the loop.
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.index.contains_key(&node)
+    }
+
+    /// The computed node that a variable stands for, and how many iterations back.
+    pub fn trace_back(&self, node: NodeId, e: i64) -> Instance {
+        match self.next.get(&node) {
+            Some(next) => (*next, e - 1),
+            None => (node, e),
+        }
+    }
+
+    /// Order of statements in a fence: by iteration, then by program.
+    pub fn rank(&self, value: Instance) -> (i64, usize) {
+        (value.1, self.index.get(&value.0).copied().unwrap_or(0))
+    }
+
+    /// Products whose operand is pointwise arithmetic, so that linearity may be used.
+    pub fn linear_candidates(&self) -> Vec<NodeId> {
+        let candidates = self.products.iter().filter(|(operand, _)| self.linear_map(**operand).is_some());
+        candidates.map(|(_, product)| *product).collect()
+    }
+
+    /// The map behind an operand, with the change of iteration, if it is linear in its vectors.
+    fn linear_map(&self, operand: NodeId) -> Option<Instance> {
+        let (map, e) = self.trace_back(operand, 0);
+        match self.graph.kind(map) {
+            NodeKind::Map(tree) if self.contains(map) && is_linear(tree) => Some((map, e)),
+            _ => None,
+        }
+    }
+
+    /// Known products by operand.
+    pub fn products(&self) -> &BTreeMap<NodeId, NodeId> {
+        &self.products
+    }
+
+    /// How a value is had at a time. In the run-up (`runup`) iterations begin at 0; later ones have no begin.
+    pub fn resolve(&self, p: &Placement, value: Instance, at: i64, runup: bool) -> Result<Resolved, String> {
+        let (node, e) = value;
+        if let Some(next) = self.next.get(&node) {
+            if runup && e < 0 {
+                return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
+            }
+            return Ok(Resolved::Alias(*next, e - 1));
+        }
+        if !self.contains(node) {
+            return Ok(Resolved::Outside);
+        }
+        if runup && e < -1 {
+            return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
+        }
+        if let Some(t) = p.times.get(&node) {
+            if t + p.sweeps * e < at || (runup && e < 0) {
+                return Ok(Resolved::Stored);
+            }
+        }
+        if runup && e < 0 {
+            return Err(format!("{} of iteration {e} is not kept", self.graph.label(node)));
+        }
+        if p.linear.contains(&node) {
+            if let NodeKind::Apply(operand) = self.graph.kind(node) {
+                if let Some((map, back)) = self.linear_map(*operand) {
+                    // The first iteration has nothing before it to follow.
+                    if !(runup && e + back < 0) {
+                        return Ok(Resolved::Linear(map, e + back));
+                    }
+                }
+            }
+        }
+        Ok(Resolved::Define)
+    }
+
+    /// Collects what computing a value at a time reads. `force` computes a stored value instead of loading it.
+    fn read(&self, p: &Placement, value: Instance, c: At, near: bool, r: &mut Reads) -> Result<(), String> {
+        if !r.seen.insert((value, near)) {
+            return Ok(());
+        }
+        if r.seen.len() > 4096 {
+            return Err("a value is recomputed without end".into());
+        }
+        match self.resolve(p, value, c.at, c.runup)? {
+            Resolved::Outside | Resolved::Stored => *r.loads.entry(value).or_default() |= near,
+            Resolved::Alias(n, e) => self.read(p, (n, e), c, near, r)?,
+            Resolved::Define => self.define(p, value, c, near, r)?,
+            Resolved::Linear(map, e) => {
+                if near {
+                    return Err("a product is read at neighbours".into());
+                }
+                let NodeKind::Map(tree) = self.graph.kind(map) else { return Err("not a map".into()) };
+                for leaf in leaves(tree) {
+                    if !self.graph.kind(leaf).is_vector() {
+                        self.scalar(p, (leaf, e), c, r);
+                    } else if let Some(product) = self.products.get(&leaf) {
+                        self.read(p, (*product, e), c, false, r)?;
+                    } else {
+                        self.read(p, (leaf, e), c, true, r)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn define(&self, p: &Placement, value: Instance, c: At, near: bool, r: &mut Reads) -> Result<(), String> {
+        let (node, e) = value;
+        let around = match self.graph.kind(node) {
+            NodeKind::Apply(_) | NodeKind::Magnitude(_) if near => return Err("a product is read at neighbours".into()),
+            NodeKind::Apply(_) | NodeKind::Magnitude(_) => true,
+            NodeKind::Solve(..) if near => return Err("a solution along lines is read at neighbours".into()),
+            NodeKind::Solve(axis, _) => {
+                if *r.axis.get_or_insert(*axis) != *axis {
+                    return Err("a sweep solves along two axes".into());
+                }
+                false
+            }
+            _ => near,
+        };
+        for arg in self.graph.kind(node).args() {
+            if self.graph.kind(arg).is_vector() {
+                self.read(p, (arg, e), c, around, r)?;
+            } else {
+                self.scalar(p, (arg, e), c, r);
+            }
+        }
+        Ok(())
+    }
+
+    fn scalar(&self, _: &Placement, value: Instance, _: At, r: &mut Reads) {
+        let (node, e) = self.trace_back(value.0, value.1);
+        if self.contains(node) {
+            r.scalars.insert((node, e));
+        }
+    }
+
+    /// What the outputs of one sweep read.
+    pub fn sweep_reads(&self, p: &Placement, outputs: &[Instance], at: i64, runup: bool) -> Result<Reads, String> {
+        let mut reads = Reads::default();
+        let c = At { at, runup };
+        for output in outputs {
+            match self.graph.kind(output.0) {
+                NodeKind::Reduce(_, v, w) => {
+                    self.read(p, (*v, output.1), c, false, &mut reads)?;
+                    self.read(p, (*w, output.1), c, false, &mut reads)?;
+                }
+                _ => self.read(p, *output, c, false, &mut reads)?,
+            }
+        }
+        Ok(reads)
+    }
+
+    /// Outputs of the sweep at a time.
+    pub fn outputs(&self, p: &Placement, at: i64, runup: bool) -> Vec<Instance> {
+        let here = self.body.iter().filter_map(|n| {
+            let t = p.times.get(n)?;
+            let e = (at - t).div_euclid(p.sweeps);
+            ((at - t).rem_euclid(p.sweeps) == 0 && (!runup || e >= 0)).then_some((*n, e))
+        });
+        here.collect()
+    }
+
+    /// Times of scalars and acts: as soon as their operands are there, acts in program order.
+    pub fn scalar_times(&self, p: &Placement) -> Result<BTreeMap<NodeId, i64>, String> {
+        let idle = p.times.values().copied().min().unwrap_or(0);
+        let mut times: BTreeMap<NodeId, i64> = BTreeMap::new();
+        let mut acted = i64::MIN;
+        for n in self.body.iter().filter(|n| !self.graph.kind(**n).is_vector()) {
+            let mut at = if self.graph.kind(*n).raises() { acted } else { i64::MIN };
+            match p.times.get(n) {
+                Some(t) => at = *t,
+                None => {
+                    for arg in self.graph.kind(*n).args() {
+                        let (source, e) = self.trace_back(arg, 0);
+                        at = at.max(times.get(&source).map_or(i64::MIN, |t| t + p.sweeps * e));
+                    }
+                }
+            }
+            if at == i64::MIN {
+                at = idle;
+            }
+            if self.graph.kind(*n).raises() {
+                acted = at;
+            }
+            times.insert(*n, at);
+        }
+        for n in self.body.iter().filter(|n| !self.graph.kind(**n).is_vector() && !p.times.contains_key(*n)) {
+            for arg in self.graph.kind(*n).args() {
+                let (source, e) = self.trace_back(arg, 0);
+                if times.get(&source).is_some_and(|t| t + p.sweeps * e > times[n]) {
+                    return Err(format!("{} needs {} too early", self.graph.label(*n), self.graph.label(arg)));
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    /// How many assignments ago a scalar had the wanted value, at a sweep.
+    pub fn depth_at_sweep(&self, times: &BTreeMap<NodeId, i64>, p: &Placement, s: Instance, at: i64) -> Option<i64> {
+        let last = (at - 1 - times.get(&s.0)?).div_euclid(p.sweeps);
+        (last >= s.1).then_some(last - s.1)
+    }
+
+    /// The same at a statement of a fence.
+    pub fn depth_at_statement(
+        &self,
+        times: &BTreeMap<NodeId, i64>,
+        p: &Placement,
+        s: Instance,
+        reader: Instance,
+        at: i64,
+    ) -> Option<i64> {
+        let t = times.get(&s.0)?;
+        let mut last = (at - t).div_euclid(p.sweeps);
+        if t + p.sweeps * last == at && self.rank((s.0, last)) >= self.rank(reader) {
+            last -= 1;
+        }
+        (last >= s.1).then_some(last - s.1)
+    }
+
+    /// Scalars a scalar node or act reads, of its own iteration.
+    pub fn scalar_args(&self, value: Instance) -> Vec<Instance> {
+        let args = self.graph.kind(value.0).args().into_iter().filter(|a| !self.graph.kind(*a).is_vector());
+        args.map(|a| self.trace_back(a, value.1)).filter(|a| self.contains(a.0)).collect()
+    }
+
+    /// Everything that follows from a placement, or why it is not legal.
+    pub fn analyse(&self, p: &Placement) -> Result<Analysis, String> {
+        let scalar_times = self.scalar_times(p)?;
+        let versions = self.carried().into_iter().chain(p.times.keys().copied());
+        let versions = versions.filter(|n| self.graph.kind(*n).is_vector()).map(|n| (n, 1)).collect();
+        let mut a = Analysis { scalar_times, versions, depths: BTreeMap::new(), behind: BTreeSet::new(), words: 0, work: 0.0 };
+        if !self.carried().iter().all(|n| p.times.contains_key(n)) {
+            return Err("a variable of the loop is not stored".into());
+        }
+        let begin = p.times.values().copied().min().unwrap_or(0);
+        for at in begin..p.first {
+            self.analyse_sweep(p, at, true, &mut a)?;
+        }
+        for at in p.first..p.first + p.sweeps {
+            self.analyse_sweep(p, at, false, &mut a)?;
+        }
+        self.analyse_statements(p, &mut a)?;
+        self.analyse_linear(p)?;
+        self.analyse_exits(p, begin, &mut a)?;
+        Ok(a)
+    }
+
+    fn analyse_sweep(&self, p: &Placement, at: i64, runup: bool, a: &mut Analysis) -> Result<(), String> {
+        let outputs = self.outputs(p, at, runup);
+        let reads = self.sweep_reads(p, &outputs, at, runup)?;
+        if !runup {
+            let stores = outputs.iter().filter(|o| self.graph.kind(o.0).is_vector()).count();
+            a.words += reads.loads.len() + stores;
+            a.work += self.work(&reads);
+        }
+        self.keep(p, &reads, at, runup, a)
+    }
+
+    /// Operations of what a sweep computes.
+    fn work(&self, reads: &Reads) -> f64 {
+        let computed = reads.seen.iter().filter(|(v, _)| !reads.loads.contains_key(v) && self.contains(v.0));
+        computed.map(|((n, _), near)| self.operator.node(self.graph.kind(*n), *near)).sum()
+    }
+
+    /// Makes room for what is read: versions of buffers, old scalars.
+    fn keep(&self, p: &Placement, reads: &Reads, at: i64, runup: bool, a: &mut Analysis) -> Result<(), String> {
+        for ((node, e), near) in &reads.loads {
+            if let Some(t) = p.times.get(node) {
+                let needed = ceil_div(at + i64::from(*near) - t, p.sweeps) - e;
+                a.versions.entry(*node).and_modify(|v| *v = (*v).max(needed));
+            }
+        }
+        for s in &reads.scalars {
+            if runup && s.1 < -1 {
+                return Err("a scalar of an iteration before the first is read".into());
+            }
+            let depth = self.depth_at_sweep(&a.scalar_times, p, *s, at);
+            let depth = depth.ok_or_else(|| format!("{} is not known in time", self.graph.label(s.0)))?;
+            a.depths.entry(s.0).and_modify(|d| *d = (*d).max(depth)).or_insert(depth);
+        }
+        Ok(())
+    }
+
+    fn analyse_statements(&self, p: &Placement, a: &mut Analysis) -> Result<(), String> {
+        for n in self.body.iter().filter(|n| !self.graph.kind(**n).is_vector() && !p.times.contains_key(*n)) {
+            let at = a.scalar_times[n];
+            for s in self.scalar_args((*n, 0)) {
+                let depth = self.depth_at_statement(&a.scalar_times, p, s, (*n, 0), at);
+                let depth = depth.ok_or_else(|| format!("{} is not known in time", self.graph.label(s.0)))?;
+                a.depths.entry(s.0).and_modify(|d| *d = (*d).max(depth)).or_insert(depth);
+            }
+            if matches!(self.graph.kind(*n), NodeKind::Check { .. }) && at < p.first {
+                return Err("a test would run ahead of its iteration".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A product that follows a recurrence must have been started by its definition.
+    fn analyse_linear(&self, p: &Placement) -> Result<(), String> {
+        for n in &p.linear {
+            let NodeKind::Apply(operand) = self.graph.kind(*n) else { return Err("not a product".into()) };
+            let back = self.linear_map(*operand).ok_or("not a linear operand")?.1;
+            let Some(t) = p.times.get(n) else { return Err("a recurrence is not stored".into()) };
+            if back < 0 && *t >= p.first {
+                return Err("a recurrence has no beginning".into());
+            }
+        }
+        Ok(())
+    }
+
+    fn analyse_exits(&self, p: &Placement, begin: i64, a: &mut Analysis) -> Result<(), String> {
+        let mut exits = Vec::new();
+        for act in self.body.iter().filter(|n| self.graph.kind(**n).raises()) {
+            let Some(solution) = self.solution_at(*act) else { continue };
+            let t = a.scalar_times[act];
+            for at in begin.min(t)..p.first + p.sweeps {
+                let e = (at - t).div_euclid(p.sweeps);
+                let runup = at < p.first;
+                if (at - t).rem_euclid(p.sweeps) != 0 || (runup && e < 0) {
+                    continue;
+                }
+                let value = self.trace_back(solution, e);
+                let reads = self.exit_reads(p, value, at, runup)?;
+                self.keep_exit(p, &reads, (*act, e), at, a)?;
+                exits.push((*act, at, value, reads));
+            }
+        }
+        // At an iteration limit the solution of the round is current.
+        if let Some((x, _)) = self.final_solution() {
+            let t = p.times.get(&x).ok_or("the solution is not stored")?;
+            let needed = ceil_div(p.first + p.sweeps - t, p.sweeps);
+            a.versions.entry(x).and_modify(|v| *v = (*v).max(needed));
+        }
+        for (act, at, value, reads) in exits {
+            if reads.scalars.is_empty() && reads.loads.keys().eq([&value]) && is_current(a, value) {
+                continue;
+            }
+            a.behind.insert(act);
+            if at < p.first || at == p.first + p.sweeps - 1 {
+                return Err("the solution is behind where it cannot be brought up to date".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What bringing the solution up to date after a fence reads.
+    pub fn exit_reads(&self, p: &Placement, value: Instance, at: i64, runup: bool) -> Result<Reads, String> {
+        let mut reads = Reads::default();
+        self.read(p, value, At { at: at + 1, runup }, false, &mut reads)?;
+        if reads.loads.values().any(|near| *near) {
+            return Err("the solution would be brought up to date from neighbours".into());
+        }
+        Ok(reads)
+    }
+
+    fn keep_exit(&self, p: &Placement, reads: &Reads, act: Instance, at: i64, a: &mut Analysis) -> Result<(), String> {
+        for ((node, e), _) in &reads.loads {
+            if let Some(t) = p.times.get(node) {
+                let needed = ceil_div(at + 1 - t, p.sweeps) - e;
+                a.versions.entry(*node).and_modify(|v| *v = (*v).max(needed));
+            }
+        }
+        for s in &reads.scalars {
+            let depth = self.depth_at_statement(&a.scalar_times, p, *s, act, at);
+            let depth = depth.ok_or_else(|| format!("{} is not known at an exit", self.graph.label(s.0)))?;
+            a.depths.entry(s.0).and_modify(|d| *d = (*d).max(depth)).or_insert(depth);
+        }
+        Ok(())
+    }
+
+    /// The solution at an act, if the loop changes it.
+    pub fn solution_at(&self, act: NodeId) -> Option<NodeId> {
+        match self.graph.kind(act) {
+            NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } => {
+                (self.contains(*solution) || self.next.contains_key(solution)).then_some(*solution)
+            }
+            _ => None,
+        }
+    }
+
+    /// The node that carries the solution to the next round.
+    pub fn final_solution(&self) -> Option<Instance> {
+        let l = self.graph.main_loop()?;
+        let phi = l.phis.iter().find(|p| p.result == self.graph.solution)?;
+        Some((phi.next, 0))
+    }
+}
+
+/// A time, and whether it is in the run-up.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    at: i64,
+    runup: bool,
+}
+
+/// Whether a stored value is in the current buffer of its vector, seen from the round of iteration 0.
+fn is_current(a: &Analysis, value: Instance) -> bool {
+    a.versions.get(&value.0).is_none_or(|v| (value.1 + 1).rem_euclid(*v) == 0)
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+fn leaves(tree: &MapTree) -> Vec<NodeId> {
+    let mut out = Vec::new();
+    tree.visit(&mut |n| out.push(n));
+    out
+}
+
+/// Whether a map is a linear combination of its vectors.
+fn is_linear(tree: &MapTree) -> bool {
+    match tree {
+        MapTree::Value(_) => true,
+        MapTree::Scalar(_) | MapTree::Number(_) | MapTree::Abs(_) => false,
+        MapTree::Neg(a) => is_linear(a),
+        MapTree::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => is_linear(a) && is_linear(b),
+        MapTree::Binary(BinaryOp::Mul, a, b) => {
+            (is_linear(a) && is_coefficient(b)) || (is_coefficient(a) && is_linear(b))
+        }
+        MapTree::Binary(BinaryOp::Div, a, b) => is_linear(a) && is_coefficient(b),
+    }
+}
+
+fn is_coefficient(tree: &MapTree) -> bool {
+    match tree {
+        MapTree::Scalar(_) | MapTree::Number(_) => true,
+        MapTree::Value(_) | MapTree::Abs(_) => false,
+        MapTree::Neg(a) => is_coefficient(a),
+        MapTree::Binary(_, a, b) => is_coefficient(a) && is_coefficient(b),
+    }
+}

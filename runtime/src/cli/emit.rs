@@ -1,0 +1,39 @@
+//! `emit`: the generated source.
+
+use serde_json::json;
+
+use super::args::{EmitArgs, TargetArg};
+use super::choose_scheduled;
+use super::failure::Failure;
+use super::out::Out;
+use crate::load::load;
+use crate::pipeline;
+use kernelwright_codegen::kernel::Kernel;
+use kernelwright_codegen::print;
+
+pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
+    let loaded = load(&args.compile.program.file)?;
+    let builder = choose_scheduled(&loaded, &args.compile);
+    let (_, problem) = builder.chosen()?;
+    let loops = builder.plan()?.loops;
+    let module = pipeline::module(&loops, args.target.into(), problem.precision, problem.iterations)?;
+    let kernels = wanted(module.kernels, args.kernel.as_deref())?;
+    let source = match args.target {
+        TargetArg::Cuda => print::cuda(&kernels),
+        TargetArg::Host => print::c(&kernels),
+    };
+    out.line(source.trim_end())?;
+    let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    out.object(&json!({ "kernels": names, "source": source }))?;
+    Ok(0)
+}
+
+fn wanted(kernels: Vec<Kernel>, name: Option<&str>) -> Result<Vec<Kernel>, Failure> {
+    let Some(name) = name else { return Ok(kernels) };
+    let names: Vec<String> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+    let found: Vec<Kernel> = kernels.into_iter().filter(|kernel| kernel.name == name).collect();
+    if found.is_empty() {
+        return Err(Failure::Usage(format!("no kernel is called `{name}`; there are {}", names.join(", "))));
+    }
+    Ok(found)
+}

@@ -1,0 +1,147 @@
+//! `explain`: what a problem is compiled to, and why it may be.
+
+use kernelwright_codegen::loops::{Control, Program, Role};
+use kernelwright_codegen::math;
+use serde_json::{Value, json};
+
+use super::args::ExplainArgs;
+use super::choose_scheduled;
+use super::failure::Failure;
+use super::out::Out;
+use super::report::precision_name;
+use super::table::columns;
+use super::verify::{fact_name, standing};
+use crate::load::load;
+use crate::pipeline::Planned;
+
+pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
+    let loaded = load(&args.compile.program.file)?;
+    let builder = choose_scheduled(&loaded, &args.compile);
+    let (_, problem) = builder.chosen()?;
+    let planned = builder.plan()?;
+    let sizes: Vec<String> = problem.sizes.iter().map(usize::to_string).collect();
+    let solver = &loaded.program.solvers[problem.solver].name;
+    let operator = &planned.operator.name;
+    let precision = precision_name(problem.precision);
+    out.line(format!("{}: {solver} on {operator}, {} in {precision}", problem.name, sizes.join(" x ")))?;
+    schedules(&planned, out)?;
+    steps(&planned.loops, out)?;
+    storage(&planned, out)?;
+    facts(&planned.operator, out)?;
+    out.object(&object(&planned, &problem.name))?;
+    Ok(0)
+}
+
+fn schedules(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
+    out.line("\nSchedules")?;
+    for (number, schedule) in planned.schedules.iter().enumerate() {
+        let mark = if number == planned.chosen { "*" } else { " " };
+        let text = schedule.text(&planned.graph);
+        text.lines().enumerate().try_for_each(|(line, text)| {
+            out.line(format!("{} {text}", if line == 0 { mark } else { " " }))
+        })?;
+    }
+    Ok(())
+}
+
+/// Sweeps and fences of a section, in order, with their depth.
+fn walk(control: &[Control], depth: usize, visit: &mut impl FnMut(&Control, usize)) {
+    for step in control {
+        visit(step, depth);
+        if let Control::Loop { body, .. } | Control::Every { body, .. } = step {
+            walk(body, depth + 1, visit);
+        }
+    }
+}
+
+fn steps(program: &Program, out: &mut Out) -> Result<(), Failure> {
+    let sections = [
+        ("Once for a right-hand side", &program.prepare),
+        ("Before the loop", &program.start),
+        ("The loop", &program.body),
+        ("To verify", &program.residual),
+        ("At the end", &program.finish),
+    ];
+    for (title, section) in sections {
+        if section.is_empty() {
+            continue;
+        }
+        out.line(format!("\n{title}"))?;
+        let mut rows = Vec::new();
+        walk(section, 1, &mut |step, depth| rows.extend(row(program, step, depth)));
+        columns(&rows).iter().try_for_each(|line| out.line(line))?;
+    }
+    Ok(())
+}
+
+fn row(program: &Program, step: &Control, depth: usize) -> Option<Vec<String>> {
+    let space = "  ".repeat(depth);
+    Some(match step {
+        Control::Sweep(id) => {
+            let sweep = &program.sweeps[id.0];
+            vec![format!("{space}sweep {}", sweep.name), sweep.text.join(" ")]
+        }
+        Control::Fence(id) => vec![format!("{space}fence {}", program.fences[id.0].name), String::new()],
+        Control::Rotate(_) => return None,
+        Control::Loop { times: None, .. } => vec![format!("{space}repeat"), String::new()],
+        Control::Loop { times: Some(n), .. } => vec![format!("{space}repeat {n} times"), String::new()],
+        Control::Every { n, .. } => vec![format!("{space}every {n} rounds"), String::new()],
+    })
+}
+
+/// Vectors with their number of buffers, without the right-hand side as given.
+fn owned(program: &Program) -> Vec<(&str, u32)> {
+    let own = program.vectors.iter().filter(|vector| vector.role != Role::Rhs);
+    own.map(|vector| (vector.name.as_str(), vector.versions)).collect()
+}
+
+fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
+    out.line("\nStorage")?;
+    let names: Vec<String> = owned(&planned.loops)
+        .iter()
+        .map(|(name, n)| if *n == 1 { name.to_string() } else { format!("{name} ({n} buffers)") })
+        .collect();
+    out.line(format!("  vectors  {}", names.join(", ")))?;
+    for table in &planned.operator.tables {
+        out.line(format!("  table    {} over {}: {}", table.name, axes(&planned.operator, &table.axes), table.text))?;
+    }
+    Ok(())
+}
+
+fn axes(operator: &math::Operator, axes: &[usize]) -> String {
+    let math::Space::Axes(grid) = &operator.space;
+    let letters: Vec<&str> = axes.iter().map(|axis| grid.axes[*axis].letter.as_str()).collect();
+    if letters.is_empty() { "nothing".to_string() } else { letters.join(", ") }
+}
+
+fn facts(operator: &math::Operator, out: &mut Out) -> Result<(), Failure> {
+    if operator.facts.is_empty() {
+        return Ok(());
+    }
+    out.line("\nFacts")?;
+    let rows: Vec<_> = operator
+        .facts
+        .iter()
+        .map(|fact| vec![format!("  {}", fact_name(fact.fact)), standing(fact.standing).to_string(), fact.why.clone()])
+        .collect();
+    columns(&rows).iter().try_for_each(|line| out.line(line))
+}
+
+fn object(planned: &Planned, problem: &str) -> Value {
+    let facts: Vec<Value> = planned
+        .operator
+        .facts
+        .iter()
+        .map(|fact| json!({ "fact": fact_name(fact.fact), "standing": standing(fact.standing), "why": fact.why }))
+        .collect();
+    let vectors: Vec<Value> =
+        owned(&planned.loops).iter().map(|(name, n)| json!({ "name": name, "buffers": n })).collect();
+    json!({
+        "problem": problem,
+        "schedule": planned.schedules[planned.chosen].name,
+        "schedules": planned.schedules.iter().map(|schedule| schedule.name.as_str()).collect::<Vec<_>>(),
+        "vectors": vectors,
+        "tables": planned.operator.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
+        "facts": facts,
+    })
+}

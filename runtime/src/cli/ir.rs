@@ -1,0 +1,43 @@
+//! `ir`: what stands between two stages.
+
+use serde_json::json;
+
+use super::args::{IrArgs, Stage};
+use super::choose_scheduled;
+use super::failure::Failure;
+use super::out::Out;
+use crate::load::load;
+use crate::pipeline;
+use kernelwright_codegen::{loops_text, math_text};
+
+pub(super) fn run(args: &IrArgs, out: &mut Out) -> Result<u8, Failure> {
+    let loaded = load(&args.compile.program.file)?;
+    let builder = choose_scheduled(&loaded, &args.compile);
+    let text = match args.stage {
+        Stage::Program => kernelwright_syntax::print::program(&parsed(&loaded)?),
+        Stage::Math => {
+            let (_, problem) = builder.chosen()?;
+            math_text::dump(&pipeline::operator(&loaded.program, &problem)?)
+        }
+        Stage::Graph => builder.plan()?.graph.text(),
+        Stage::Schedule => {
+            let planned = builder.plan()?;
+            planned.schedules[planned.chosen].text(&planned.graph)
+        }
+        Stage::Loops => loops_text::text(&builder.plan()?.loops),
+        Stage::Kernel => {
+            let (_, problem) = builder.chosen()?;
+            let loops = builder.plan()?.loops;
+            let module = pipeline::module(&loops, args.target.into(), problem.precision, problem.iterations)?;
+            let kernels: Vec<String> = module.kernels.iter().map(|kernel| kernel.to_string()).collect();
+            kernels.join("\n")
+        }
+    };
+    out.line(text.trim_end())?;
+    out.object(&json!({ "stage": format!("{:?}", args.stage).to_lowercase(), "text": text }))?;
+    Ok(0)
+}
+
+fn parsed(loaded: &crate::load::Loaded) -> Result<kernelwright_syntax::ast::Ast, Failure> {
+    kernelwright_syntax::parse::parse_text(&loaded.program.file, &loaded.text).map_err(Failure::Program)
+}

@@ -1,0 +1,89 @@
+//! `solve`: compile a problem, solve it, tell how it went.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::args::SolveArgs;
+use super::arrays::{self, Format};
+use super::failure::{Failure, NOT_CONVERGED};
+use super::out::Out;
+use super::progress::Line;
+use super::{compile, report};
+use crate::load::load;
+use crate::outputs::{history, plot};
+use crate::solve::{Inputs, Report, Solver};
+
+pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
+    // What is wrong with the command line should not show after an hour of solving.
+    args.out.as_deref().map(Format::of).transpose()?;
+    let loaded = load(&args.run.compile.program.file)?;
+    let mut solver = compile(&loaded, &args.run)?;
+    let (operator, sizes) = (solver.operator().clone(), solver.problem().sizes.clone());
+    let order = arrays::order(&operator, &args.order)?;
+    let vector = |path: &std::path::PathBuf| arrays::read(path, &operator, &sizes, &order);
+    let (rhs, guess) = (args.rhs.as_ref().map(vector).transpose()?, args.guess.as_ref().map(vector).transpose()?);
+    let mut inputs = Inputs::new();
+    if let Some(rhs) = &rhs {
+        inputs = inputs.rhs(rhs);
+    }
+    if let Some(guess) = &guess {
+        inputs = inputs.guess(guess);
+    }
+    let result = watched(&mut solver, &inputs)?;
+    let problem = solver.problem();
+    let precision = problem.precision;
+    report::text(out, &solver, &result)?;
+    out.object(&report::object(&solver, &result))?;
+    if let Some(path) = &args.out {
+        let mut values = vec![0.0; solver.len()];
+        solver.read_solution(&mut values)?;
+        arrays::write(path, &operator, &sizes, &values, precision)?;
+    }
+    write_history(args, &solver, &result)?;
+    Ok(if result.outcome.is_converged() { 0 } else { NOT_CONVERGED })
+}
+
+/// Solves with a progress line, until it ends or Ctrl-C.
+fn watched(solver: &mut Solver, inputs: &Inputs) -> Result<Report, Failure> {
+    let stop = interrupt_flag();
+    let mut line = Line::new();
+    let result = solver.solve_watched(inputs, &mut |progress| {
+        line.update(progress);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    line.finish();
+    Ok(result?)
+}
+
+/// Set by the first Ctrl-C; the second one ends the process.
+fn interrupt_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let interrupt = signal_hook::consts::SIGINT;
+    // In this order: the shutdown looks at the flag before this signal sets it. Without a handler (an exotic
+    // platform) Ctrl-C just ends the process.
+    let _ = signal_hook::flag::register_conditional_shutdown(interrupt, 130, flag.clone());
+    let _ = signal_hook::flag::register(interrupt, flag.clone());
+    flag
+}
+
+fn write_history(args: &SolveArgs, solver: &Solver, result: &Report) -> Result<(), Failure> {
+    if let Some(path) = &args.history {
+        let write = || history::write(BufWriter::new(File::create(path)?), &result.history);
+        write().map_err(|error| arrays::failed(path, &error))?;
+    }
+    if let Some(path) = &args.plot {
+        draw(path, solver, result)?;
+    }
+    Ok(())
+}
+
+fn draw(path: &Path, solver: &Solver, result: &Report) -> Result<(), Failure> {
+    let title = format!("{}: {}", solver.problem().name, solver.engine().program().name);
+    let convergence =
+        plot::Convergence { title: &title, history: &result.history, bound: result.bound, truth: result.truth };
+    std::fs::write(path, plot::svg(&convergence)).map_err(|error| arrays::failed(path, &error))
+}

@@ -1,0 +1,127 @@
+//! The way from a checked problem to mapped kernels, stage by stage.
+//!
+//! Every stage of the compiler is one call here; the command shows what stands between two of them.
+
+use kernelwright_codegen::apply;
+use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::lower::{self, LowerError};
+use kernelwright_codegen::map::{self, MapError, Options, Variant};
+use kernelwright_codegen::math::{self, Space};
+use kernelwright_codegen::module::Module;
+use kernelwright_codegen::plan::schedule::{Arithmetic, Order, Schedule};
+use kernelwright_codegen::trace;
+use kernelwright_codegen::{loops, math_verify};
+use kernelwright_syntax::program::{Precision, Problem, Program};
+
+use crate::backend::Target;
+use crate::solve::Error;
+
+/// A problem scheduled: what all targets share.
+pub struct Planned {
+    /// The lowered operator.
+    pub operator: math::Operator,
+    /// The loop as vector values.
+    pub graph: Graph,
+    /// Schedules to choose from, the preferred one first.
+    pub schedules: Vec<Schedule>,
+    /// Which one was carried out.
+    pub chosen: usize,
+    /// The loop as sweeps and fences.
+    pub loops: loops::Program,
+}
+
+impl Planned {
+    /// Words per point and iteration of the schedule, where it says so.
+    pub fn words(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Lowers the operator of a problem for its sizes.
+///
+/// # Errors
+/// An operator the compiler cannot handle.
+pub fn operator(program: &Program, problem: &Problem) -> Result<math::Operator, Error> {
+    let sizes: Vec<u64> = problem.sizes.iter().map(|size| *size as u64).collect();
+    let operator = lower::lower(&program.operators[problem.operator], &sizes).map_err(|e| refused(program, &e))?;
+    math_verify::verify(&operator).map_err(|faults| Error::Internal(faults.join("; ")))?;
+    Ok(operator)
+}
+
+/// Traces the solver of a problem on its operator.
+///
+/// # Errors
+/// A loop the compiler cannot handle.
+pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) -> Result<Graph, Error> {
+    let input = trace::Input {
+        operator,
+        solvers: &program.solvers,
+        solver: problem.solver,
+        preconditioner: &problem.preconditioner,
+        precision: problem.precision,
+    };
+    let place = |error: trace::TraceError| {
+        Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
+    };
+    trace::trace(input).map_err(place)
+}
+
+/// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the preferred one.
+///
+/// # Errors
+/// A program the compiler cannot handle, or a schedule that does not exist.
+pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+    let operator = operator(program, problem)?;
+    let graph = graph(program, problem, &operator)?;
+    let schedules = schedules();
+    let chosen = match schedule {
+        None => 0,
+        Some(name) => schedules.iter().position(|own| own.name == name).ok_or_else(|| {
+            let names: Vec<&str> = schedules.iter().map(|own| own.name.as_str()).collect();
+            Error::Usage(format!("no schedule is called `{name}`; there are {}", names.join(", ")))
+        })?,
+    };
+    let loops = apply::apply(&graph, &schedules[chosen]).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(Planned { operator, graph, schedules, chosen, loops })
+}
+
+/// Schedules to choose from.
+fn schedules() -> Vec<Schedule> {
+    let in_order =
+        |name: &str, order| Schedule { name: name.to_string(), order, main: None, arithmetic: Arithmetic::Same };
+    vec![in_order("fused", Order::Fused), in_order("statement", Order::Statement)]
+}
+
+/// Maps a scheduled loop to kernels of a target.
+///
+/// # Errors
+/// A loop the mapping cannot handle.
+pub fn module(loops: &loops::Program, target: Target, precision: Precision, limit: u32) -> Result<Module, Error> {
+    let target = match target {
+        Target::Cuda => map::Target::Cuda,
+        Target::Host => map::Target::Host,
+    };
+    let precision = match precision {
+        Precision::F32 => Element::F32,
+        Precision::F64 => Element::F64,
+    };
+    let Space::Axes(grid) = &loops.operator.space;
+    let variant = Variant::for_grid(target, grid);
+    let options = Options { target, precision, history_len: history_len(limit), variant };
+    map::map(loops, &options).map_err(|error| match error {
+        MapError::Unsupported(_) | MapError::Precision(_) | MapError::Variant(_) => Error::Input(error.to_string()),
+        MapError::Internal(what) => Error::Internal(what),
+    })
+}
+
+/// Measures that the history holds for an iteration limit. It is part of the kernels, so that a limit a little higher
+/// or lower should not compile them again.
+pub fn history_len(limit: u32) -> u64 {
+    (u64::from(limit) + 1).next_power_of_two().max(1024)
+}
+
+/// An operator that cannot be lowered is a matter of the program, not of kernelwright.
+fn refused(program: &Program, error: &LowerError) -> Error {
+    Error::Input(format!("{}: {error}", program.file))
+}

@@ -1,0 +1,84 @@
+//! Runs a program's text on a back end, with everything given.
+
+use kernelwright::backend::open::Choice;
+use kernelwright::load::{Loaded, from_text};
+use kernelwright::solve::{Inputs, Solution, Solver};
+use kernelwright_syntax::program::{Precision, Problem};
+use kernelwright_tests::oracle::Instance;
+use kernelwright_tests::random::Random;
+
+/// Arrays for one run, exact in f32.
+pub struct Given {
+    /// One per data array.
+    pub data: Vec<Vec<f64>>,
+    /// Right-hand side.
+    pub rhs: Vec<f64>,
+    /// Initial guess.
+    pub guess: Vec<f64>,
+}
+
+impl Given {
+    /// Random arrays that fit.
+    pub fn random(instance: &Instance, seed: u64) -> Given {
+        let mut random = Random::new(seed);
+        let mut exact = |n: usize| random.vector(n).iter().map(|v| f64::from(*v as f32)).collect::<Vec<f64>>();
+        let shapes = (0..instance.operator.data.len()).map(|d| instance.data_shape(d).iter().product());
+        Given {
+            data: shapes.map(&mut exact).collect(),
+            rhs: exact(instance.unknowns()),
+            guess: exact(instance.unknowns()),
+        }
+    }
+}
+
+/// A text as a loaded program.
+pub fn load(text: &str) -> Result<Loaded, String> {
+    from_text("case.kw", text.to_string()).map_err(|error| format!("{error}\n{text}"))
+}
+
+/// The first problem's operator, without data.
+pub fn instance<'a>(loaded: &'a Loaded, problem: &Problem) -> Instance<'a> {
+    let params = problem.parameters();
+    let operator = &loaded.program.operators[problem.operator];
+    Instance { operator, sizes: problem.sizes.clone(), params, data: Vec::new() }
+}
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct How {
+    /// Precision of vectors.
+    pub precision: Precision,
+    /// Schedule by name; the planner's choice if none.
+    pub schedule: Option<String>,
+    /// Back end.
+    pub choice: Choice,
+}
+
+/// Solves the program's problem with everything given.
+pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, String> {
+    let mut builder = Solver::builder(loaded).precision(how.precision).backend(how.choice);
+    if let Some(schedule) = &how.schedule {
+        builder = builder.schedule(schedule);
+    }
+    let mut solver = builder.compile().map_err(|error| error.to_string())?;
+    let names: Vec<String> = solver.operator().data.iter().map(|data| data.name.clone()).collect();
+    let mut inputs = Inputs::new().rhs(&given.rhs).guess(&given.guess);
+    for (name, values) in names.iter().zip(&given.data) {
+        inputs = inputs.data(name, values);
+    }
+    solver.solve(&inputs).map_err(|error| error.to_string())
+}
+
+/// Names of the schedules of a problem.
+pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
+    let planned = Solver::builder(loaded).plan().map_err(|error| error.to_string())?;
+    Ok(planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect())
+}
+
+/// Unit roundoff.
+pub fn roundoff(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 => f64::from(f32::EPSILON) / 2.0,
+        Precision::F64 => f64::EPSILON / 2.0,
+    }
+}
