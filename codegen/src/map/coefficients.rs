@@ -75,7 +75,10 @@ impl Eval<'_, '_> {
             always &= self.frame.surely(coord, lo, hi);
             let known = coord.range.0 + coord.off >= lo && coord.range.1 + coord.off <= hi;
             if !known && self.ambient.is_none() {
-                return Err(MapError::Internal(format!("the margins of table `{}` do not cover a reading of it", table.name)));
+                return Err(MapError::Internal(format!(
+                    "the margins of table `{}` do not cover a reading of it",
+                    table.name
+                )));
             }
         }
         let axes = table.axes.clone();
@@ -150,7 +153,8 @@ impl Eval<'_, '_> {
 
     /// Suffix for the displacement on the axes that count.
     fn suffix_on(&self, axes: &[usize], at: &Position) -> String {
-        let offsets: Vec<i64> = (0..at.coords.len()).map(|a| if axes.contains(&a) { at.coords[a].off } else { 0 }).collect();
+        let offsets: Vec<i64> =
+            (0..at.coords.len()).map(|a| if axes.contains(&a) { at.coords[a].off } else { 0 }).collect();
         let suffix = names::displacement(&self.cx.letters(), &offsets);
         if suffix.is_empty() { "_here".to_string() } else { suffix }
     }

@@ -92,7 +92,8 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
         walk(&mut eval, &sums, &blocks, &lanes)?;
     }
-    let lane = fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
+    let lane =
+        fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
     Ok(eval.b.finish(blocks.grid(), [x, y, 1], cx.index))
@@ -243,7 +244,11 @@ fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(),
     }
     part(eval, sums, letter, (below, n - 1 - above), first.clone(), last.clone(), true)?;
     if above > 0 {
-        let start = if from == fold::int(0) { last } else { fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above))) };
+        let start = if from == fold::int(0) {
+            last
+        } else {
+            fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above)))
+        };
         part(eval, sums, &format!("{letter}_high"), (n - above, n - 1), start, to, false)?;
     }
     Ok(())
@@ -264,7 +269,15 @@ fn clipped_below(to: Expr, size: &Expr, high: i64) -> Expr {
 }
 
 /// One loop of a row, whose index is known to be in `range`.
-fn part(eval: &mut Eval, sums: &Accumulators, name: &str, range: (i64, i64), from: Expr, to: Expr, simd: bool) -> Result<(), MapError> {
+fn part(
+    eval: &mut Eval,
+    sums: &Accumulators,
+    name: &str,
+    range: (i64, i64),
+    from: Expr,
+    to: Expr,
+    simd: bool,
+) -> Result<(), MapError> {
     let i = eval.open_loop(name);
     eval.frame.know(i, range);
     eval.frame.own[0] = i;

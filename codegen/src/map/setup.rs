@@ -57,7 +57,11 @@ impl Setup<'_, '_> {
         let table = &self.cx.operator().tables[t];
         let mut rest = at;
         for (number, (&axis, &extent)) in table.axes.iter().zip(extents).enumerate() {
-            let slot = if number + 1 == extents.len() { rest.clone() } else { fold::rem(rest.clone(), fold::int(extent as i64)) };
+            let slot = if number + 1 == extents.len() {
+                rest.clone()
+            } else {
+                fold::rem(rest.clone(), fold::int(extent as i64))
+            };
             rest = fold::div(rest, fold::int(extent as i64));
             self.position(t, axis, slot);
         }

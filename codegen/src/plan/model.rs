@@ -477,7 +477,7 @@ impl<'g> Model<'g> {
                 continue;
             }
             a.behind.insert(act);
-            if at < p.first || at == p.first + p.sweeps - 1 {
+            if at < p.first {
                 return Err("the solution is behind where it cannot be brought up to date".into());
             }
         }

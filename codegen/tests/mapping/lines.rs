@@ -108,7 +108,11 @@ fn one_solve(case: &Case, seed: u64, axis: usize, target: Target, precision: Ele
         value: ScalarExpr::Sum(SumId(from)),
         text: "a sum".into(),
     };
-    build.program.fences.push(Fence { name: "finish".into(), statements: vec![assign(5, 0), assign(6, 1)], predicate: None });
+    build.program.fences.push(Fence {
+        name: "finish".into(),
+        statements: vec![assign(5, 0), assign(6, 1)],
+        predicate: None,
+    });
     let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
     let mut random = Random::new(seed + 2000);
     let active: Vec<f64> = reference.active().iter().map(|&a| f64::from(u8::from(a))).collect();
@@ -169,7 +173,13 @@ fn solves_in_a_row() {
             };
             near("z", &z, &q);
             near("y", &y, &z.iter().zip(&q).map(|(a, b)| a + b).collect::<Vec<_>>());
-            close("w", &w, &y.iter().zip(&q).map(|(a, b)| a + b).collect::<Vec<_>>(), |n| eps * (y[n].abs() + size[n]), text);
+            close(
+                "w",
+                &w,
+                &y.iter().zip(&q).map(|(a, b)| a + b).collect::<Vec<_>>(),
+                |n| eps * (y[n].abs() + size[n]),
+                text,
+            );
         }
     }
 }

@@ -30,7 +30,14 @@ fn readings(case: &Case, seed: u64) {
         value("q", ValueKind::Apply(ValueId(0))),
         value("g", ValueKind::AffinePart),
         value("m", ValueKind::Magnitude(ValueId(0))),
-        value("p", ValueKind::Map(PointExpr::Binary(BinaryOp::Add, v(0), Box::new(PointExpr::Binary(BinaryOp::Mul, s(5), v(1)))))),
+        value(
+            "p",
+            ValueKind::Map(PointExpr::Binary(
+                BinaryOp::Add,
+                v(0),
+                Box::new(PointExpr::Binary(BinaryOp::Mul, s(5), v(1))),
+            )),
+        ),
         value("w", ValueKind::Apply(ValueId(5))),
     ];
     let stores = vec![store(2, 2), store(3, 3), store(4, 4), store(6, 5)];
@@ -57,7 +64,8 @@ fn readings(case: &Case, seed: u64) {
     let dot: f64 = u.iter().zip(&q).map(|(a, b)| a * b).sum();
     let largest = q.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     for (target, precision) in ENGINES {
-        let variants = [None, Some(Variant { chunk: 2, block: [32, 1], tile: [2, 1], ..Variant::for_grid(target, case.grid()) })];
+        let variants =
+            [None, Some(Variant { chunk: 2, block: [32, 1], tile: [2, 1], ..Variant::for_grid(target, case.grid()) })];
         for variant in variants {
             let mut machine = Machine::new(case, &build.program, target, precision, variant);
             machine.write(0, &u);

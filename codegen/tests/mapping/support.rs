@@ -155,7 +155,13 @@ pub const HISTORY: usize = 4;
 
 impl<'a> Machine<'a> {
     /// Maps, verifies, allocates and evaluates the tables.
-    pub fn new(case: &'a Case, program: &Program, target: Target, precision: Element, variant: Option<Variant>) -> Machine<'a> {
+    pub fn new(
+        case: &'a Case,
+        program: &Program,
+        target: Target,
+        precision: Element,
+        variant: Option<Variant>,
+    ) -> Machine<'a> {
         let variant = variant.unwrap_or_else(|| Variant::for_grid(target, case.grid()));
         let options = Options { target, precision, history_len: HISTORY as u64, variant };
         let module = map(program, &options).unwrap_or_else(|e| panic!("{e}\n{}", case.text));
@@ -186,15 +192,19 @@ impl<'a> Machine<'a> {
     }
 
     fn launch(&mut self, l: &Launch) {
-        let args: Vec<BufferHandle> = l.args.iter().map(|arg| match arg {
-            Arg::Vector(v) => self.vectors[v.vector.0],
-            Arg::Scalars => self.scalars,
-            Arg::Params => self.params,
-            Arg::Status => self.status,
-            Arg::History => self.history,
-            Arg::Data(d) => self.data[*d],
-            Arg::Module(m) => self.buffers[*m],
-        }).collect();
+        let args: Vec<BufferHandle> = l
+            .args
+            .iter()
+            .map(|arg| match arg {
+                Arg::Vector(v) => self.vectors[v.vector.0],
+                Arg::Scalars => self.scalars,
+                Arg::Params => self.params,
+                Arg::Status => self.status,
+                Arg::History => self.history,
+                Arg::Data(d) => self.data[*d],
+                Arg::Module(m) => self.buffers[*m],
+            })
+            .collect();
         let kernel = &self.module.kernels[l.kernel];
         if let Err(e) = launch(kernel, &args, &mut self.memory, &RunOptions::default()) {
             let text = kernelwright_codegen::print::c(std::slice::from_ref(kernel));
