@@ -66,16 +66,17 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
     trace::trace(input).map_err(place)
 }
 
-/// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the preferred one.
+/// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
+/// preferred on the target.
 ///
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
-pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>, target: Target) -> Result<Planned, Error> {
     let operator = operator(program, problem)?;
     let graph = graph(program, problem, &operator)?;
     let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
-        None => preferred(&plans),
+        None => preferred(&plans, target),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {
             let names: Vec<&str> = plans.iter().map(|plan| plan.schedule.name.as_str()).collect();
             Error::Usage(format!("no schedule is called `{name}`; there are {}", names.join(", ")))
@@ -84,13 +85,15 @@ pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Res
     Ok(Planned { operator, graph, plans, chosen })
 }
 
-/// Bytes that move in the time of one operation, at least: devices of today do several operations a byte.
-const WORDS_PER_OPERATION: f64 = 1.0 / 64.0;
-
 /// The schedule that should be fastest where nothing was measured: of those with the program's own arithmetic, the
 /// one with least memory traffic, operations counted at a fraction of a word.
-fn preferred(plans: &[Plan]) -> usize {
-    let weight = |plan: &Plan| plan.cost.words + WORDS_PER_OPERATION * plan.cost.flops;
+fn preferred(plans: &[Plan], target: Target) -> usize {
+    // Operations in the time of one word from memory: a card does dozens, a core with its share of a bus a few.
+    let operations_per_word = match target {
+        Target::Cuda => 64.0,
+        Target::Host => 16.0,
+    };
+    let weight = |plan: &Plan| plan.cost.words + plan.cost.flops / operations_per_word;
     let same = (0..plans.len()).filter(|number| plans[*number].schedule.arithmetic == Arithmetic::Same);
     same.min_by(|a, b| weight(&plans[*a]).total_cmp(&weight(&plans[*b]))).unwrap_or(0)
 }

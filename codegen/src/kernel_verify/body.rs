@@ -196,6 +196,7 @@ impl<'k> Checker<'_, 'k> {
         self.require(*step != 0, || "a loop needs a step".to_owned());
         self.require(fits(*step, self.kernel().index), || "the step is too large for the kernel's integers".to_owned());
         self.residues[var.0] = residue::of_loop(residue::of(self.kernel(), &self.residues, from), *step);
+        self.bound(to, body);
         let around = self.in_simd;
         if let LoopKind::Simd(sums) = kind {
             self.require(!around, || "a vector loop cannot stand in another".to_owned());
@@ -207,6 +208,25 @@ impl<'k> Checker<'_, 'k> {
         self.guarded(stmt, |checker| checker.block("for", body));
         self.scopes.pop();
         self.in_simd = around;
+    }
+
+    /// The bound reads nothing that the body changes: it may be evaluated once or before every iteration.
+    fn bound(&mut self, to: &Expr, body: &[Stmt]) {
+        let kernel = self.kernel();
+        let mut changed = None;
+        each_stmt(body, &mut |stmt| {
+            let reads = |part: &Expr| match (part, stmt) {
+                (Expr::Var(var), Stmt::Assign(assigned, _)) => var == assigned,
+                (Expr::Load(buffer, _), _) => stmt.stores_to() == Some(*buffer),
+                _ => false,
+            };
+            if to.any(&mut { reads }) {
+                changed = Some(headline(kernel, stmt));
+            }
+        });
+        if let Some(stmt) = changed {
+            self.error(format!("the body changes what the bound reads: `{stmt}`"));
+        }
     }
 
     /// Iterations may only meet in sums.

@@ -236,6 +236,19 @@ fn loops() {
 }
 
 #[test]
+fn bounds_do_not_change() {
+    let until = |to, body| Stmt::For { var: N, from: int(0), to, step: 1, kind: LoopKind::Sequential, body };
+    let grows = |by| vec![Stmt::Assign(M, add(v(M), by))];
+    bad(
+        vec![Stmt::Declare(M, int(8)), until(v(M), grows(int(-1)))],
+        "the body changes what the bound reads: `m = m - 1`",
+    );
+    let counted = store(COUNT, int(0), int(2));
+    bad(vec![until(load(COUNT, int(0)), vec![when(Expr::Bool(true), vec![counted])])], "changes what the bound reads");
+    good(vec![Stmt::Declare(M, int(8)), until(load(COUNT, int(1)), grows(int(1)))]);
+}
+
+#[test]
 fn memory() {
     bad(vec![store(X, int(0), real(0.0))], "`x` is read-only");
     bad_expr(load(Y, int(0)), "`y` is only stored to");

@@ -128,9 +128,7 @@ impl Builder {
         }
         let (level, shareable) = self.placement(&value);
         let key = format!("{value:?}");
-        if shareable
-            && let Some(known) = self.blocks[level..].iter().find_map(|b| b.known.get(&key))
-        {
+        if shareable && let Some(known) = self.blocks[level..].iter().find_map(|b| b.known.get(&key)) {
             return Expr::Var(*known);
         }
         let ty = self.type_of(&value);

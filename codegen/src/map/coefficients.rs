@@ -75,7 +75,10 @@ impl Eval<'_, '_> {
             always &= self.frame.surely(coord, lo, hi);
             let known = coord.range.0 + coord.off >= lo && coord.range.1 + coord.off <= hi;
             if !known && self.ambient.is_none() {
-                return Err(MapError::Internal(format!("the margins of table `{}` do not cover a reading of it", table.name)));
+                return Err(MapError::Internal(format!(
+                    "the margins of table `{}` do not cover a reading of it",
+                    table.name
+                )));
             }
         }
         let axes = table.axes.clone();
@@ -88,9 +91,8 @@ impl Eval<'_, '_> {
             stride *= extent as i64;
         }
         let index = fold::add(fold::add(base, step), fold::int(margin));
-        let name = format!("{}{}", table.name, self.suffix_on(&axes, at, table.name.as_str()));
-        let guard = if always { None } else { at.guard };
-        let guard = if always { None } else { self.joined_guard(guard) };
+        let name = format!("{}{}", table.name, self.suffix_on(&axes, at));
+        let guard = if always { None } else { self.joined_guard(at.guard) };
         Ok(self.guarded(buffer, index, guard, &name))
     }
 
@@ -102,7 +104,7 @@ impl Eval<'_, '_> {
         let len = extents.iter().product();
         let element = if data.profile { crate::kernel::Element::F64 } else { self.cx.options.precision };
         let buffer = self.b.global(Arg::Data(d), &data.name, element, len, Access::Read);
-        let name = format!("{}{}", data.name, self.suffix_on(&axes, at, data.name.as_str()));
+        let name = format!("{}{}", data.name, self.suffix_on(&axes, at));
         let mut target = at.clone();
         let mut present = Expr::Bool(true);
         for &axis in &axes {
@@ -149,9 +151,10 @@ impl Eval<'_, '_> {
         format!("at_{letters}")
     }
 
-    /// Suffix for the displacement on the axes that count; `_here` is not added where the name says the place already.
-    fn suffix_on(&self, axes: &[usize], at: &Position, _name: &str) -> String {
-        let offsets: Vec<i64> = (0..at.coords.len()).map(|a| if axes.contains(&a) { at.coords[a].off } else { 0 }).collect();
+    /// Suffix for the displacement on the axes that count.
+    fn suffix_on(&self, axes: &[usize], at: &Position) -> String {
+        let offsets: Vec<i64> =
+            (0..at.coords.len()).map(|a| if axes.contains(&a) { at.coords[a].off } else { 0 }).collect();
         let suffix = names::displacement(&self.cx.letters(), &offsets);
         if suffix.is_empty() { "_here".to_string() } else { suffix }
     }

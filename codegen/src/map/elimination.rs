@@ -233,7 +233,8 @@ impl Mapper<'_, '_> {
         let w = system.solver.band as i64;
         let entry = |t: Target| row.entries.get(&t).cloned();
         let mut band: BTreeMap<i64, Expr> = (-w..=w).filter_map(|d| entry(Target::Band(d)).map(|e| (d, e))).collect();
-        let mut border: Vec<Option<Expr>> = (0..system.solver.border as i64).map(|q| entry(Target::Border(q))).collect();
+        let mut border: Vec<Option<Expr>> =
+            (0..system.solver.border as i64).map(|q| entry(Target::Border(q))).collect();
         let mut excess = row.excess.unwrap_or_else(zero);
         let mut rhs = rhs;
         for j in (1..=w).rev() {
@@ -327,7 +328,15 @@ impl Mapper<'_, '_> {
     }
 
     /// Eliminates a border row by the row just made.
-    fn advance_border(&mut self, system: &System, row: &BorderRow, upper: &[Expr], border: &[Expr], excess: &Expr, rhs: &Expr) {
+    fn advance_border(
+        &mut self,
+        system: &System,
+        row: &BorderRow,
+        upper: &[Expr],
+        border: &[Expr],
+        excess: &Expr,
+        rhs: &Expr,
+    ) {
         let n = self.eval.cx.size(self.axis) as i64;
         let (w, b) = (system.solver.band, system.solver.border as i64);
         let factor = self.value(row.window[0]);

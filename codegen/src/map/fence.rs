@@ -27,7 +27,8 @@ pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
     let lane = Expr::Lane(0);
     let parts = writer.strided(&sums, lanes)?;
     if lanes > 1 {
-        let running: Vec<(SumKind, crate::kernel::VarId)> = parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
+        let running: Vec<(SumKind, crate::kernel::VarId)> =
+            parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
         let totals = block_totals(&mut writer.b, &running, lane.clone(), lanes);
         writer.b.open_if();
         for (part, total) in parts.iter().zip(totals) {
@@ -85,7 +86,12 @@ impl Writer<'_, '_> {
     }
 
     /// Raises a status where the condition holds, and goes on where it does not.
-    fn raising(&mut self, cond: Expr, word: Expr, rest: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+    fn raising(
+        &mut self,
+        cond: Expr,
+        word: Expr,
+        rest: impl FnOnce(&mut Self) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
         if cond == Expr::Bool(false) {
             return rest(self);
         }

@@ -55,7 +55,14 @@ pub(super) fn images(axis: Side, offset: i64, range: (i64, i64)) -> Vec<Piece> {
 }
 
 /// Pieces of a data array's reading: places are element numbers; zero where the sign is.
-pub(super) fn elements(outside: Outside, periodic: bool, faces: bool, n: u64, offset: i64, range: (i64, i64)) -> Vec<Piece> {
+pub(super) fn elements(
+    outside: Outside,
+    periodic: bool,
+    faces: bool,
+    n: u64,
+    offset: i64,
+    range: (i64, i64),
+) -> Vec<Piece> {
     let first = if faces { -1 } else { 0 };
     // On a periodic axis element 0 of a face array is never read: face -1 is face n-1.
     let low = if periodic { 0 } else { first };

@@ -89,7 +89,14 @@ impl Eval<'_, '_> {
     }
 
     /// Adds a term's contributions.
-    fn land_term(&mut self, row: &mut LineRow, term: &Term, c: usize, at: &Position, line: Option<Line>) -> Result<(), MapError> {
+    fn land_term(
+        &mut self,
+        row: &mut LineRow,
+        term: &Term,
+        c: usize,
+        at: &Position,
+        line: Option<Line>,
+    ) -> Result<(), MapError> {
         let place = match term.flux {
             Some((f, shift)) => self.face(f, shift, at),
             None => Some(at.clone()),
@@ -103,7 +110,11 @@ impl Eval<'_, '_> {
             .coords
             .iter()
             .zip(&place.coords)
-            .map(|(own, there)| if own.var == there.var { Coord { range: there.range, ..own.clone() } } else { own.clone() })
+            .map(
+                |(own, there)| {
+                    if own.var == there.var { Coord { range: there.range, ..own.clone() } } else { own.clone() }
+                },
+            )
             .collect();
         let ends = [Some((term.plus, 1)), term.minus.map(|m| (m, -1))];
         let mut segments: Vec<(Vec<Vec<Segment>>, i64)> = Vec::new();
@@ -131,9 +142,8 @@ impl Eval<'_, '_> {
         targets.sort_unstable();
         targets.dedup();
         for target in targets {
-            let entry = factor(&region, &segments, &|found| {
-                found.iter().filter(|t| t.0 == Some(target)).map(|t| t.1).sum()
-            });
+            let entry =
+                factor(&region, &segments, &|found| found.iter().filter(|t| t.0 == Some(target)).map(|t| t.1).sum());
             if let Some(e) = self.times(&entry, &coefficient, &region) {
                 let before = row.entries.remove(&target);
                 row.entries.extend(plus(before, Some(e)).map(|e| (target, e)));
@@ -211,7 +221,9 @@ fn at_point(piece: &Piece, off: i64) -> Vec<Segment> {
     let whole = |target| vec![Segment { range: piece.range, target, sign: piece.sign }];
     match piece.place {
         Some(Place::Shifted(d)) if d == off => whole(Some(Target::Band(0))),
-        Some(Place::Mirrored(s)) if (s - off) % 2 == 0 && (piece.range.0..=piece.range.1).contains(&((s - off) / 2)) => {
+        Some(Place::Mirrored(s))
+            if (s - off) % 2 == 0 && (piece.range.0..=piece.range.1).contains(&((s - off) / 2)) =>
+        {
             let x = (s - off) / 2;
             let part = |range: (i64, i64), target| Segment { range, target, sign: piece.sign };
             [
@@ -250,7 +262,11 @@ fn on_line(piece: &Piece, inner: i64) -> Vec<Segment> {
 }
 
 /// What `leaf` makes of the ends that stay, as a factor by position. It gets (target, signed factor) of each.
-fn factor(region: &[Coord], ends: &[(Vec<Vec<Segment>>, i64)], leaf: &dyn Fn(&[(Option<Target>, i64)]) -> i64) -> Factor {
+fn factor(
+    region: &[Coord],
+    ends: &[(Vec<Vec<Segment>>, i64)],
+    leaf: &dyn Fn(&[(Option<Target>, i64)]) -> i64,
+) -> Factor {
     let traces: Vec<Trace> = ends.iter().map(|(_, sign)| Some((None, *sign))).collect();
     follow(region, ends, 0, &traces, leaf)
 }

@@ -31,8 +31,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     let plan = Plan::new(sweep, axis)?;
     let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
     let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
-    let solvers: Vec<Solver> =
-        (0..cx.grid.components).map(|c| Solver::new(cx, c, axis)).collect::<Result<_, _>>()?;
+    let solvers: Vec<Solver> = (0..cx.grid.components).map(|c| Solver::new(cx, c, axis)).collect::<Result<_, _>>()?;
     let host = cx.options.target == Target::Host;
     let arrays = plan.arrays(cx.grid.components, &solvers);
     let bytes = arrays * cx.size(axis) * if cx.options.precision == Element::F32 { 4 } else { 8 };
@@ -63,7 +62,10 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     mapper.lines()?;
     let Mapper { mut eval, sums, blocks, .. } = mapper;
     let count = if host { 1 } else { (lanes[0] * lanes[1]) as u32 };
-    let lane = fold::add(Expr::Lane(0), if lanes[1] > 1 { fold::mul(fold::int(lanes[0] as i64), Expr::Lane(1)) } else { fold::int(0) });
+    let lane = fold::add(
+        Expr::Lane(0),
+        if lanes[1] > 1 { fold::mul(fold::int(lanes[0] as i64), Expr::Lane(1)) } else { fold::int(0) },
+    );
     sums.finish(&mut eval.b, &mut places, lane, count, blocks.number());
     let shape = if host { [1, 1, 1] } else { [lanes[0] as u32, lanes[1] as u32, 1] };
     let how = if host { format!("{} lines at a time", lanes[0]) } else { "a lane per line".to_string() };
@@ -278,7 +280,13 @@ impl Mapper<'_, '_> {
     }
 
     /// A loop over points of the line; on the host, all lines of the block advance together.
-    pub(super) fn rows(&mut self, from: i64, to: i64, step: i64, f: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+    pub(super) fn rows(
+        &mut self,
+        from: i64,
+        to: i64,
+        step: i64,
+        f: impl FnOnce(&mut Self) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
         let count = (to - from) * step;
         if count <= 0 {
             return Ok(());
@@ -296,7 +304,11 @@ impl Mapper<'_, '_> {
     /// A bound relative to the size where it is near it.
     fn bound(&self, x: i64) -> Expr {
         let n = self.eval.cx.size(self.axis) as i64;
-        if x > 1 && n - x <= 8 { fold::add(fold::var(self.eval.frame.sizes[self.axis]), fold::int(x - n)) } else { fold::int(x) }
+        if x > 1 && n - x <= 8 {
+            fold::add(fold::var(self.eval.frame.sizes[self.axis]), fold::int(x - n))
+        } else {
+            fold::int(x)
+        }
     }
 
     /// A single point of the line.

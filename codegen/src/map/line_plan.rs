@@ -80,7 +80,8 @@ impl Plan {
 
     /// Decides how a loop gets at a value that an earlier one may have had.
     fn need(&mut self, sweep: &Sweep, v: ValueId, at: usize, evaluated: &mut BTreeMap<usize, usize>) {
-        if sweep.stores.iter().zip(&self.stores).any(|(s, &l)| s.value == v && l < at) || self.keeps.contains_key(&v.0) {
+        if sweep.stores.iter().zip(&self.stores).any(|(s, &l)| s.value == v && l < at) || self.keeps.contains_key(&v.0)
+        {
             return;
         }
         match &sweep.values[v.0].kind {

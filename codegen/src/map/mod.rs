@@ -6,7 +6,7 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
@@ -24,6 +24,7 @@ mod line_plan;
 mod names;
 mod point;
 mod position;
+mod reading;
 mod rows;
 mod scalars;
 mod setup;

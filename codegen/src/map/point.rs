@@ -92,7 +92,8 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
         walk(&mut eval, &sums, &blocks, &lanes)?;
     }
-    let lane = fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
+    let lane =
+        fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
     Ok(eval.b.finish(blocks.grid(), [x, y, 1], cx.index))
@@ -153,7 +154,7 @@ fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, 
 }
 
 /// End of a chunk that starts at `first`, cut at the end of the axis.
-pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
+fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
     let end = fold::add(first, fold::int(chunk as i64));
     let n = eval.cx.size(axis);
     let end = if n.is_multiple_of(chunk) { end } else { fold::min(end, fold::var(eval.frame.sizes[axis])) };
@@ -161,7 +162,7 @@ pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name
 }
 
 /// Runs `f` where the lanes' indices are inside the grid; those marked are inside in any case.
-pub(super) fn inside(
+fn inside(
     eval: &mut Eval,
     indices: &[(usize, VarId, bool)],
     f: impl FnOnce(&mut Eval) -> Result<(), MapError>,
@@ -235,7 +236,7 @@ fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(),
         return part(eval, sums, letter, (0, n - 1), from, to, true);
     }
     let size = fold::var(eval.frame.sizes[0]);
-    let first = if below > 0 { clipped_above(from.clone(), below, n) } else { from.clone() };
+    let first = if below > 0 { clipped_above(from.clone(), below) } else { from.clone() };
     let last = if above > 0 { clipped_below(to.clone(), &size, above) } else { to.clone() };
     if below > 0 {
         let end = if from == fold::int(0) { fold::int(below) } else { fold::min(to.clone(), fold::int(below)) };
@@ -243,14 +244,18 @@ fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(),
     }
     part(eval, sums, letter, (below, n - 1 - above), first.clone(), last.clone(), true)?;
     if above > 0 {
-        let start = if from == fold::int(0) { last } else { fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above))) };
+        let start = if from == fold::int(0) {
+            last
+        } else {
+            fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above)))
+        };
         part(eval, sums, &format!("{letter}_high"), (n - above, n - 1), start, to, false)?;
     }
     Ok(())
 }
 
 /// `max(from, low)`.
-fn clipped_above(from: Expr, low: i64, _n: i64) -> Expr {
+fn clipped_above(from: Expr, low: i64) -> Expr {
     match from {
         Expr::Int(x) => fold::int(x.max(low)),
         from => fold::binary(crate::kernel::Op::Max, from, fold::int(low)),
@@ -264,7 +269,15 @@ fn clipped_below(to: Expr, size: &Expr, high: i64) -> Expr {
 }
 
 /// One loop of a row, whose index is known to be in `range`.
-fn part(eval: &mut Eval, sums: &Accumulators, name: &str, range: (i64, i64), from: Expr, to: Expr, simd: bool) -> Result<(), MapError> {
+fn part(
+    eval: &mut Eval,
+    sums: &Accumulators,
+    name: &str,
+    range: (i64, i64),
+    from: Expr,
+    to: Expr,
+    simd: bool,
+) -> Result<(), MapError> {
     let i = eval.open_loop(name);
     eval.frame.know(i, range);
     eval.frame.own[0] = i;

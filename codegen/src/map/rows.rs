@@ -80,7 +80,14 @@ impl Eval<'_, '_> {
     }
 
     /// A product or quotient of an affine expression and a coefficient.
-    fn scaled(&mut self, op: BinaryOp, a: &math::Expr, b: &math::Expr, at: &Position, reading: Reading) -> Result<Option<Expr>, MapError> {
+    fn scaled(
+        &mut self,
+        op: BinaryOp,
+        a: &math::Expr,
+        b: &math::Expr,
+        at: &Position,
+        reading: Reading,
+    ) -> Result<Option<Expr>, MapError> {
         let absolute = matches!(reading, Reading::Magnitude(_));
         let left = has_unknown(self.cx.operator(), a);
         if left && has_unknown(self.cx.operator(), b) || !left && op == BinaryOp::Div {
@@ -99,7 +106,14 @@ impl Eval<'_, '_> {
     }
 
     /// A choice between affine expressions.
-    fn chosen(&mut self, cond: &math::Expr, a: &math::Expr, b: &math::Expr, at: &Position, reading: Reading) -> Result<Option<Expr>, MapError> {
+    fn chosen(
+        &mut self,
+        cond: &math::Expr,
+        a: &math::Expr,
+        b: &math::Expr,
+        at: &Position,
+        reading: Reading,
+    ) -> Result<Option<Expr>, MapError> {
         let cond = self.coefficient(cond, at)?;
         let cond = self.truth(cond);
         let yes = self.under(cond.clone(), |eval| eval.affine(a, at, reading))?;
@@ -112,7 +126,11 @@ impl Eval<'_, '_> {
     }
 
     /// Evaluates a branch: what it loads may only be loaded where the branch is taken.
-    pub(super) fn under<T>(&mut self, cond: Expr, f: impl FnOnce(&mut Self) -> Result<T, MapError>) -> Result<T, MapError> {
+    pub(super) fn under<T>(
+        &mut self,
+        cond: Expr,
+        f: impl FnOnce(&mut Self) -> Result<T, MapError>,
+    ) -> Result<T, MapError> {
         let before = self.ambient;
         let cond = match before {
             Some(outer) => fold::and(fold::var(outer), cond),
@@ -164,7 +182,12 @@ impl Eval<'_, '_> {
     }
 
     /// The same on one piece of the axis.
-    fn prescribed_on(&mut self, at: &Position, axis: usize, piece: &super::images::Piece) -> Result<Option<Expr>, MapError> {
+    fn prescribed_on(
+        &mut self,
+        at: &Position,
+        axis: usize,
+        piece: &super::images::Piece,
+    ) -> Result<Option<Expr>, MapError> {
         let mut total = None;
         for &(which, factor) in &piece.given {
             if let Rule::Dirichlet(table) = self.cx.operator().boundary[axis][which] {

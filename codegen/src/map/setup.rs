@@ -57,7 +57,11 @@ impl Setup<'_, '_> {
         let table = &self.cx.operator().tables[t];
         let mut rest = at;
         for (number, (&axis, &extent)) in table.axes.iter().zip(extents).enumerate() {
-            let slot = if number + 1 == extents.len() { rest.clone() } else { fold::rem(rest.clone(), fold::int(extent as i64)) };
+            let slot = if number + 1 == extents.len() {
+                rest.clone()
+            } else {
+                fold::rem(rest.clone(), fold::int(extent as i64))
+            };
             rest = fold::div(rest, fold::int(extent as i64));
             self.position(t, axis, slot);
         }
@@ -150,6 +154,7 @@ impl Setup<'_, '_> {
         let value = self.value(&definition.value, shift)?;
         let offsets: Vec<i64> = shift.iter().take(self.cx.dims()).map(|&s| i64::from(s)).collect();
         let suffix = names::displacement(&self.cx.letters(), &offsets);
+        let suffix = if suffix.is_empty() { "_here" } else { &suffix };
         let value = self.b.bind(&format!("{}{suffix}", definition.name), value);
         self.lets.last_mut().expect("the kernel's own block is open").insert((l, shift), value.clone());
         Ok(value)

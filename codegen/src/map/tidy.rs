@@ -241,7 +241,7 @@ fn each_stmt_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
     }
 }
 
-/// Removes comments that announce nothing: at the end of a block, before another comment, or repeated.
+/// Removes comments at the end of a block, which announce nothing.
 fn trim_comments(body: &mut Vec<Stmt>) {
     for stmt in body.iter_mut() {
         match stmt {

@@ -52,7 +52,9 @@ impl Variant {
         let lanes = |block: [u32; 2], what: &str| {
             let total = u64::from(block[0]) * u64::from(block[1]);
             if total == 0 || !total.is_multiple_of(32) || total > 1024 {
-                return Err(MapError::Variant(format!("{what} has {total} lanes; a multiple of 32 up to 1024 is needed")));
+                return Err(MapError::Variant(format!(
+                    "{what} has {total} lanes; a multiple of 32 up to 1024 is needed"
+                )));
             }
             Ok(())
         };

@@ -4,6 +4,7 @@
 mod c_program;
 mod kernel_samples;
 mod printing;
+mod programs;
 
 mod interp_support;
 
@@ -15,4 +16,3 @@ mod interp_order;
 mod interp_faults;
 mod interp_launch;
 mod interp_random;
-mod programs;

@@ -30,7 +30,8 @@ fn scalar(s: ScalarId) -> ScalarExpr {
 fn program(case: &Case) -> Program {
     let mut build = Build::new(&case.op, &["u", "w"]);
     build.program.sums = vec![SumKind::Add];
-    build.program.requires = vec![RequireInfo { outcome: Outcome::Breakdown, text: "require alpha > 1".into(), line: 1 }];
+    build.program.requires =
+        vec![RequireInfo { outcome: Outcome::Breakdown, text: "require alpha > 1".into(), line: 1 }];
     build.sweep("norms", Granule::Point, vec![value("u", load(0))], vec![store(0, 1)], vec![sum(0, 0, Some(0))]);
     let positive = ScalarCondition::Compare(CompareOp::Gt, scalar(ALPHA), ScalarExpr::Number(1.0));
     let statements = vec![

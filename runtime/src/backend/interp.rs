@@ -149,7 +149,7 @@ impl Backend for InterpBackend {
 fn explain(error: InterpError) -> BackendError {
     match error {
         InterpError::Argument(text) => BackendError::Argument(text),
-        InterpError::TooLarge { .. } | InterpError::TooMuchMemory { .. } => {
+        InterpError::TooLarge { .. } => {
             BackendError::TooLarge(format!("{error}; use the host back end, which needs a C compiler"))
         }
         InterpError::Malformed { .. } => BackendError::Argument(format!("a bug of kernelwright: {error}")),

@@ -103,12 +103,12 @@ pub(super) struct RunArgs {
 Examples:
   kernelwright solve model.kw --out u.vti --plot convergence.svg
   kernelwright solve model.kw --set nx=256 --set omega=0.2 --precision f64 --tolerance 1e-10
-  kernelwright solve model.kw --rhs f.npy --order k,j,i --guess u0.npy --out u.npy
+  kernelwright solve model.kw --rhs f.npy --rhs-order i,j,k --guess u0.npy --out u.npy
   kernelwright solve model.kw --backend host --json
 
 Arrays have one axis per axis of the grid (and a leading one for the components, where there are several unknowns).
---order names their axes, slowest first as NumPy shows them; without it they are in the order of --out: last axis of
-the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
+--rhs-order and --guess-order name their axes, slowest first as NumPy shows them; without them they are in the order of
+--out: last axis of the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
 
 Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged (also interrupted);
 4 the back end is not available or failed.")]
@@ -121,9 +121,12 @@ pub(super) struct SolveArgs {
     /// Initial guess, instead of the problem's.
     #[arg(long, value_name = "FILE.npy")]
     pub(super) guess: Option<PathBuf>,
-    /// Names of the axes of --rhs and --guess, slowest first.
-    #[arg(long, value_name = "k,j,i", value_delimiter = ',')]
-    pub(super) order: Vec<String>,
+    /// Names of the axes of --rhs, slowest first.
+    #[arg(long, value_name = "k,j,i", value_delimiter = ',', requires = "rhs")]
+    pub(super) rhs_order: Vec<String>,
+    /// Names of the axes of --guess, slowest first.
+    #[arg(long, value_name = "k,j,i", value_delimiter = ',', requires = "guess")]
+    pub(super) guess_order: Vec<String>,
     /// Write the solution (.npy, or .vti for ParaView).
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
@@ -157,6 +160,9 @@ Example:
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub(super) compile: CompileArgs,
+    /// What the schedule is chosen for.
+    #[arg(long, value_enum, default_value = "cuda")]
+    pub(super) target: TargetArg,
 }
 
 #[derive(Debug, Args)]

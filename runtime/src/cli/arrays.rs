@@ -29,7 +29,7 @@ impl Format {
     }
 }
 
-/// Axis numbers of the letters of `--order`; the written order where there are none.
+/// Axis numbers of the letters of an order; the written order where there are none.
 pub(super) fn order(operator: &Operator, letters: &[String]) -> Result<Vec<usize>, Failure> {
     if letters.is_empty() {
         return Ok((0..operator.axes.len()).rev().collect());
@@ -38,7 +38,7 @@ pub(super) fn order(operator: &Operator, letters: &[String]) -> Result<Vec<usize
     let axes: Option<Vec<usize>> = letters.iter().map(axis).collect();
     axes.ok_or_else(|| {
         let there: Vec<&str> = operator.axes.iter().map(|axis| axis.letter.as_str()).collect();
-        Failure::Usage(format!("--order {}: the axes are {}", letters.join(","), there.join(", ")))
+        Failure::Usage(format!("the order {} does not fit: the axes are {}", letters.join(","), there.join(", ")))
     })
 }
 
@@ -52,7 +52,8 @@ pub(super) fn read(path: &Path, operator: &Operator, sizes: &[usize], order: &[u
         return shape.arrange(&array, order).map_err(named);
     }
     let Some((first, rest)) = array.shape.split_first().filter(|(first, _)| **first == components) else {
-        let text = format!("the array has shape {:?}, but its first axis must have {components} components", array.shape);
+        let text =
+            format!("the array has shape {:?}, but its first axis must have {components} components", array.shape);
         return Err(named(text));
     };
     let points = rest.iter().product::<usize>();
@@ -83,8 +84,12 @@ pub(super) fn write(
             Format::Npy => npy::write(target, &written_shape(operator, sizes), values, float),
             Format::Vti => {
                 let points = sizes.iter().product::<usize>().max(1);
-                let fields: Vec<Field> =
-                    operator.unknowns.iter().zip(values.chunks(points)).map(|(name, values)| Field { name, values }).collect();
+                let fields: Vec<Field> = operator
+                    .unknowns
+                    .iter()
+                    .zip(values.chunks(points))
+                    .map(|(name, values)| Field { name, values })
+                    .collect();
                 let at = match operator.centring {
                     Centring::Cells => At::Cells,
                     Centring::Nodes => At::Points,

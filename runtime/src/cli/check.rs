@@ -20,7 +20,8 @@ pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<u8, Failure> {
                     (program.solvers.len(), "solver"),
                     (program.problems.len(), "problem"),
                 ];
-                let text: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| plural(*n, what)).collect();
+                let text: Vec<String> =
+                    counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| plural(*n, what)).collect();
                 out.line(format!("{file}: {}", if text.is_empty() { "empty".to_string() } else { text.join(", ") }))?;
                 results.push(json!({ "file": file, "ok": true }));
             }

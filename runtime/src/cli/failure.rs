@@ -69,7 +69,9 @@ impl Failure {
     fn text(&self) -> String {
         match self {
             Failure::Program(diagnostics) => diagnostics.to_string(),
-            Failure::Input(text) | Failure::Usage(text) | Failure::Backend(text) | Failure::Internal(text) => text.clone(),
+            Failure::Input(text) | Failure::Usage(text) | Failure::Backend(text) | Failure::Internal(text) => {
+                text.clone()
+            }
             Failure::ClosedPipe => String::new(),
             Failure::Output(error) => format!("standard output: {error}"),
         }

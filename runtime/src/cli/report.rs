@@ -42,7 +42,9 @@ fn sentence(report: &Report) -> String {
     let iterations = if n == 1 { "1 iteration".to_string() } else { format!("{n} iterations") };
     match report.outcome {
         Outcome::Converged => format!("converged after {iterations}"),
-        Outcome::AttainableAccuracy => format!("attainable accuracy reached after {iterations}; the tolerance was not met"),
+        Outcome::AttainableAccuracy => {
+            format!("attainable accuracy reached after {iterations}; the tolerance was not met")
+        }
         Outcome::IterationLimit => format!("iteration limit: not converged after {iterations}"),
         Outcome::IndefiniteOperator => format!("the operator is not positive definite (iteration {n})"),
         Outcome::IndefinitePreconditioner => format!("the preconditioner is not positive definite (iteration {n})"),

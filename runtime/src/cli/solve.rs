@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,9 +23,11 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
     let (operator, sizes) = (solver.operator().clone(), solver.problem().sizes.clone());
-    let order = arrays::order(&operator, &args.order)?;
-    let vector = |path: &std::path::PathBuf| arrays::read(path, &operator, &sizes, &order);
-    let (rhs, guess) = (args.rhs.as_ref().map(vector).transpose()?, args.guess.as_ref().map(vector).transpose()?);
+    let vector = |path: &Option<PathBuf>, letters: &[String]| -> Result<Option<Vec<f64>>, Failure> {
+        let order = arrays::order(&operator, letters)?;
+        path.as_ref().map(|path| arrays::read(path, &operator, &sizes, &order)).transpose()
+    };
+    let (rhs, guess) = (vector(&args.rhs, &args.rhs_order)?, vector(&args.guess, &args.guess_order)?);
     let mut inputs = Inputs::new();
     if let Some(rhs) = &rhs {
         inputs = inputs.rhs(rhs);

@@ -9,7 +9,7 @@ use super::Error;
 use super::engine::Engine;
 use super::solver::{Solver, Stale, unknown};
 use crate::backend::open::{Choice, open};
-use crate::backend::{Arithmetic, Backend};
+use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
@@ -123,9 +123,9 @@ impl<'l> Builder<'l> {
     ///
     /// # Errors
     /// As [`Builder::chosen`], and what the compiler cannot do.
-    pub fn plan(&self) -> Result<pipeline::Planned, Error> {
+    pub fn plan(&self, target: Target) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
+        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref(), target)
     }
 
     /// Compiles and loads.
@@ -147,7 +147,8 @@ impl<'l> Builder<'l> {
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let planned = pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())?;
+        let schedule = self.schedule.as_deref();
+        let planned = pipeline::plan(&self.loaded.program, &problem, schedule, backend.target())?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
         let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations)?;

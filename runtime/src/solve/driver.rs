@@ -135,7 +135,7 @@ enum Enqueued {
 
 impl<'p> Run<'p> {
     fn to_the_end(mut self, watch: Watch) -> Result<Report, Error> {
-        let mut verdict = Verdict::default();
+        let mut verdict = Verdict::new(self.device.is_single());
         loop {
             let stop = self.advance(watch)?;
             let claimed = self.device.scalars()?;

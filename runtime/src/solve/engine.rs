@@ -181,6 +181,11 @@ impl Device {
         Ok(())
     }
 
+    /// Whether vectors are f32.
+    pub(super) fn is_single(&self) -> bool {
+        self.module.real == Element::F32
+    }
+
     fn run_setup(&mut self) -> Result<(), Error> {
         for number in 0..self.module.setup.len() {
             self.launch(Which::Setup, number)?;

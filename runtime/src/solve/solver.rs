@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use kernelwright_syntax::program::{Operator, Problem, Program, Source};
 
+use super::Error;
 use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
 use super::outcome::{Report, Traffic};
-use super::Error;
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
 

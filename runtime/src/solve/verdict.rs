@@ -26,15 +26,16 @@ pub(super) struct Verdict {
     best: f64,
     without_gain: u32,
     pub(super) restarts: u32,
-}
-
-impl Default for Verdict {
-    fn default() -> Self {
-        Verdict { best: f64::INFINITY, without_gain: 0, restarts: 0 }
-    }
+    /// Whether vectors are f32.
+    single: bool,
 }
 
 impl Verdict {
+    /// `single`: vectors are f32.
+    pub(super) fn new(single: bool) -> Self {
+        Verdict { best: f64::INFINITY, without_gain: 0, restarts: 0, single }
+    }
+
     pub(super) fn judge(&mut self, stop: Stop, truth: Option<Truth>, program: &Program) -> Next {
         let met = truth.is_some_and(|truth| truth.measure <= truth.bound);
         let near = truth.is_some_and(|truth| truth.measure <= NEAR_ATTAINABLE * truth.attainable);
@@ -50,12 +51,12 @@ impl Verdict {
                 Some(info) if met && Outcome::from(info.outcome) == Outcome::Breakdown => {
                     Next::End(Outcome::Converged, None)
                 }
-                Some(_) if near => attainable(),
+                Some(_) if near => attainable(self.single),
                 Some(info) => Next::End(info.outcome.into(), Some(failed(info))),
                 None => Next::End(Outcome::Breakdown, Some(format!("status {word}"))),
             },
             Stop::Limit | Stop::End if met => Next::End(Outcome::Converged, None),
-            Stop::Limit | Stop::End if near => attainable(),
+            Stop::Limit | Stop::End if near => attainable(self.single),
             Stop::Limit | Stop::End => Next::End(Outcome::IterationLimit, None),
             Stop::Interrupted => Next::End(Outcome::Interrupted, None),
         }
@@ -69,7 +70,7 @@ impl Verdict {
             return Next::End(Outcome::Converged, None);
         }
         if truth.measure <= truth.attainable {
-            return attainable();
+            return attainable(self.single);
         }
         if truth.measure < GAIN * self.best {
             self.without_gain = 0;
@@ -79,7 +80,7 @@ impl Verdict {
         self.best = self.best.min(truth.measure);
         let hopeless = self.without_gain > 1 || truth.measure <= NEAR_ATTAINABLE * truth.attainable;
         if self.without_gain > 0 && hopeless {
-            return attainable();
+            return attainable(self.single);
         }
         self.restarts += 1;
         Next::StartOver
@@ -89,11 +90,12 @@ impl Verdict {
 const NOT_VERIFIED: &str = "the solver declares no residual, so the claim was not verified";
 const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is not in its range; \
                             subtract its mean, or give the operator a zero-order term or a Dirichlet side";
-const ATTAINABLE: &str = "the loop has met the test but the residual computed from the solution has not: rounding \
-                          keeps it there; f64 vectors or a larger tolerance would help";
 
-fn attainable() -> Next {
-    Next::End(Outcome::AttainableAccuracy, Some(ATTAINABLE.to_string()))
+fn attainable(single: bool) -> Next {
+    let help =
+        if single { "f64 vectors or a larger tolerance" } else { "a larger tolerance or a better scaled operator" };
+    let text = format!("rounding keeps the residual computed from the solution above the bound; {help} would help");
+    Next::End(Outcome::AttainableAccuracy, Some(text))
 }
 
 fn require(program: &Program, word: i32) -> Option<&RequireInfo> {

@@ -103,14 +103,16 @@ fn errors_are_one_object_too() {
 #[test]
 fn list_doctor_and_cache_answer() {
     let solvers = run(&["list", "--json"]).json();
-    let names: Vec<&str> = solvers["solvers"].as_array().expect("a list").iter().filter_map(|s| s["name"].as_str()).collect();
+    let names: Vec<&str> =
+        solvers["solvers"].as_array().expect("a list").iter().filter_map(|s| s["name"].as_str()).collect();
     assert!(names.contains(&"pcg"), "{names:?}");
     assert!(run(&["list"]).out.contains("pcg"));
     let ran = run(&["doctor", "--json"]);
     assert!(ran.status == 0 && ran.json().is_object());
     for action in ["list", "verify", "clear"] {
         let cache = folder("cli_cache");
-        let output = command(&["cache", action, "--json"]).env("KERNELWRIGHT_CACHE", &cache).output().expect("it starts");
+        let output =
+            command(&["cache", action, "--json"]).env("KERNELWRIGHT_CACHE", &cache).output().expect("it starts");
         assert_eq!(output.status.code(), Some(0));
         let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
         assert_eq!(object["directory"], cache.display().to_string());
