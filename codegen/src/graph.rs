@@ -394,7 +394,8 @@ impl Graph {
                     let times = l.times.map_or(String::new(), |n| format!(" {n} times"));
                     let _ = writeln!(out, "{pad}repeat{times}");
                     for p in &l.phis {
-                        let [node, initial, next, result] = [p.node, p.initial, p.next, p.result].map(|n| self.label(n));
+                        let [node, initial, next, result] =
+                            [p.node, p.initial, p.next, p.result].map(|n| self.label(n));
                         let _ = writeln!(out, "{pad}  {node} = phi({initial}, {next}) -> {result}");
                     }
                     self.region_text(&l.body, depth + 1, out);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::loops::{
-    Control, Fence, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId,
-    Sweep, ValueId, ValueKind, VectorId, Version,
+    Control, Fence, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, Sweep,
+    ValueId, ValueKind, VectorId, Version,
 };
 
 /// A broken rule, with the sweep or fence. Only a bug of kernelwright breaks one.

@@ -37,13 +37,7 @@ pub(super) fn leaves(graph: &Graph, held: &dyn Fn(NodeId) -> bool, node: NodeId)
     out
 }
 
-fn operands(
-    graph: &Graph,
-    held: &dyn Fn(NodeId) -> bool,
-    node: NodeId,
-    near: bool,
-    out: &mut BTreeMap<NodeId, bool>,
-) {
+fn operands(graph: &Graph, held: &dyn Fn(NodeId) -> bool, node: NodeId, near: bool, out: &mut BTreeMap<NodeId, bool>) {
     let near = near || matches!(graph.kind(node), NodeKind::Apply(_) | NodeKind::Magnitude(_));
     for arg in graph.kind(node).args() {
         if !graph.kind(arg).is_vector() {
@@ -215,7 +209,7 @@ impl<'g> Walk<'g> {
         let graph = self.graph;
         let mut kept: BTreeSet<NodeId> = BTreeSet::new();
         let mut users: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for (n, _) in &self.define {
+        for n in self.define.keys() {
             let node = graph.node(*n);
             let inner = !self.outputs.contains(n);
             if node.kind.is_vector() && (node.named || inner) {

@@ -35,9 +35,8 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
     for name in ["tolerance", "iteration", "measure", "bound", "attainable"] {
         parts.scalar(name);
     }
-    let find = |is: fn(&NodeKind) -> bool| {
-        (0..graph.nodes.len()).map(NodeId).find(|n| is(graph.kind(*n)) && homes.holds(*n))
-    };
+    let find =
+        |is: fn(&NodeKind) -> bool| (0..graph.nodes.len()).map(NodeId).find(|n| is(graph.kind(*n)) && homes.holds(*n));
     let guess = (0..graph.nodes.len()).map(NodeId).find(|n| matches!(graph.kind(*n), NodeKind::Guess));
     let guess = guess.ok_or_else(|| Illegal("the graph has no solution".into()))?;
     let solution_home = homes.home.get(&guess).copied();
@@ -136,11 +135,11 @@ fn check_solution_home(graph: &Graph, homes: &homes::Homes, schedule: &Schedule)
     while let Some(step) = stack.pop() {
         match step {
             Step::Node(n) => {
-                if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = graph.kind(*n) {
-                    if homes.home.get(solution) != home {
-                        let label = graph.label(*solution);
-                        return Err(Illegal(format!("{label} is not in the solution's buffer when the solve may end")));
-                    }
+                if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = graph.kind(*n)
+                    && homes.home.get(solution) != home
+                {
+                    let label = graph.label(*solution);
+                    return Err(Illegal(format!("{label} is not in the solution's buffer when the solve may end")));
                 }
             }
             Step::Loop(l) => stack.extend(&l.body.steps),

@@ -11,7 +11,8 @@ use super::frame;
 use super::sequence::Sequencer;
 use crate::graph::{Loop, NodeId, NodeKind, ReduceKind};
 use crate::loops::{Control, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep, VectorId, Version};
-use crate::plan::model::{Analysis, Instance, Model, Resolved};
+use crate::plan::analysis::Analysis;
+use crate::plan::model::{Instance, Model, Resolved};
 use crate::plan::schedule::Placement;
 
 /// Body of the program, and the sweeps of `finish` with the scalars that say whether they are due.
@@ -209,13 +210,7 @@ impl Writer<'_, '_> {
     }
 
     /// The sweep and the fence of a time.
-    fn position(
-        &mut self,
-        at: i64,
-        runup: bool,
-        state: &mut [bool],
-        out: &mut Vec<Control>,
-    ) -> Result<(), Illegal> {
+    fn position(&mut self, at: i64, runup: bool, state: &mut [bool], out: &mut Vec<Control>) -> Result<(), Illegal> {
         let graph = self.sequencer.graph;
         let outputs = self.model.outputs(self.placement, at, runup);
         let mut sums: BTreeMap<NodeId, SumId> = BTreeMap::new();

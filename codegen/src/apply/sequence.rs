@@ -48,7 +48,9 @@ struct Here<'a> {
 impl Context for Here<'_> {
     fn source(&self, node: NodeId, _: i64) -> Result<Source, Illegal> {
         Ok(match self.homes.home.get(&node) {
-            Some(home) if !self.current.contains(&node) => Source::Load(Version { vector: self.vectors[*home], ahead: 0 }),
+            Some(home) if !self.current.contains(&node) => {
+                Source::Load(Version { vector: self.vectors[*home], ahead: 0 })
+            }
             _ => Source::Define,
         })
     }
@@ -135,8 +137,7 @@ impl Sequencer<'_> {
                 }
             } else if self.homes.home.get(target) != self.homes.home.get(source) {
                 let vector = self.vector(*target).ok_or_else(|| Illegal("a variable has no home".into()))?;
-                let here =
-                    Here { homes: self.homes, vectors: &self.vectors, slots: &self.slots, current: &current };
+                let here = Here { homes: self.homes, vectors: &self.vectors, slots: &self.slots, current: &current };
                 builder.store(&here, *source, 0, Version { vector, ahead: 0 })?;
             }
         }
@@ -156,11 +157,7 @@ impl Sequencer<'_> {
 
     /// Parallel assignment of scalars: what is overwritten before it is read goes through a spare scalar.
     fn scalar_copies(&mut self, pairs: &[(ScalarId, ScalarId)]) -> Vec<ScalarStmt> {
-        let copy = |scalar, from| ScalarStmt::Assign {
-            scalar,
-            value: ScalarExpr::Scalar(from),
-            text: String::new(),
-        };
+        let copy = |scalar, from| ScalarStmt::Assign { scalar, value: ScalarExpr::Scalar(from), text: String::new() };
         let mut saved = Vec::new();
         let mut moves = Vec::new();
         for (i, (target, source)) in pairs.iter().enumerate() {
@@ -201,11 +198,8 @@ impl Sequencer<'_> {
         let inner = self.slot(inner);
         let Some(outer) = outer else { return Ok(inner) };
         let both = self.parts.scalar("condition");
-        let value = ScalarExpr::Binary(
-            BinaryOp::Mul,
-            Box::new(ScalarExpr::Scalar(outer)),
-            Box::new(ScalarExpr::Scalar(inner)),
-        );
+        let value =
+            ScalarExpr::Binary(BinaryOp::Mul, Box::new(ScalarExpr::Scalar(outer)), Box::new(ScalarExpr::Scalar(inner)));
         let statement = ScalarStmt::Assign { scalar: both, value, text: String::new() };
         // Not predicated: it must be false, not stale, where the outer arm does not run.
         let fence = self.parts.fence("nested_condition", vec![statement], None);
@@ -391,9 +385,13 @@ impl Sequencer<'_> {
             if let NodeKind::Solve(axis, _) = self.graph.kind(n) {
                 return Some(*axis);
             }
-            stack.extend(self.graph.kind(n).args().into_iter().filter(|a| {
-                self.graph.kind(*a).is_vector() && !self.homes.holds(*a)
-            }));
+            stack.extend(
+                self.graph
+                    .kind(n)
+                    .args()
+                    .into_iter()
+                    .filter(|a| self.graph.kind(*a).is_vector() && !self.homes.holds(*a)),
+            );
         }
         None
     }
@@ -404,13 +402,7 @@ fn is_incoming(b: &Branch, merge: NodeId, value: NodeId) -> bool {
 }
 
 /// A sweep that stores one pointwise expression of loaded vectors.
-pub(super) fn pointwise(
-    name: &str,
-    text: &str,
-    values: Vec<Value>,
-    to: Version,
-    result: PointExpr,
-) -> Sweep {
+pub(super) fn pointwise(name: &str, text: &str, values: Vec<Value>, to: Version, result: PointExpr) -> Sweep {
     let mut values = values;
     values.push(Value { name: name.into(), kind: ValueKind::Map(result), text: Some(text.into()) });
     let value = ValueId(values.len() - 1);

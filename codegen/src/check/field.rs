@@ -28,7 +28,8 @@ impl Element {
         let bits = x.to_bits();
         let exponent = ((bits >> 52) & 0x7ff) as i64;
         let fraction = bits & ((1 << 52) - 1);
-        let (mantissa, exponent) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
+        let (mantissa, exponent) =
+            if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
         // 2^61 = 1, so exponents count modulo 61.
         let value = Element(mantissa % P) * Element(1u64 << exponent.rem_euclid(61));
         if x < 0.0 { -value } else { value }

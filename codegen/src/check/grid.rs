@@ -147,11 +147,8 @@ impl<'p> Grid<'p> {
         };
         for granule in granules {
             let value = |grid: &Self, v: ValueId, p: usize| grid.value(sweep, v, p);
-            let stores: Vec<Vec<f64>> = sweep
-                .stores
-                .iter()
-                .map(|s| granule.iter().map(|p| value(self, s.value, *p)).collect())
-                .collect();
+            let stores: Vec<Vec<f64>> =
+                sweep.stores.iter().map(|s| granule.iter().map(|p| value(self, s.value, *p)).collect()).collect();
             for (total, sum) in totals.iter_mut().zip(&sweep.sums) {
                 for p in &granule {
                     let left = value(self, sum.left, *p);
@@ -167,7 +164,7 @@ impl<'p> Grid<'p> {
                 granule.iter().zip(values).for_each(|(p, x)| buffer[*p] = x);
             }
         }
-        sweep.sums.iter().zip(totals).for_each(|(s, t)| drop(self.sums.insert(s.sum, t)));
+        self.sums.extend(sweep.sums.iter().map(|s| s.sum).zip(totals));
     }
 
     fn value(&self, sweep: &Sweep, v: ValueId, p: usize) -> f64 {
@@ -187,7 +184,7 @@ impl<'p> Grid<'p> {
             ValueKind::Solve(axis, v) => {
                 let points = line(p, *axis);
                 let mut d: Vec<f64> = points.iter().map(|q| self.value(sweep, *v, *q)).collect();
-                let mut pivots = vec![DIAGONAL; N];
+                let mut pivots = [DIAGONAL; N];
                 for i in 1..N {
                     pivots[i] = DIAGONAL - 1.0 / pivots[i - 1];
                     d[i] += d[i - 1] / pivots[i - 1];

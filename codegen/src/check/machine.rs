@@ -10,8 +10,8 @@ use super::field::Element;
 use super::textbook::{Event, Test};
 use super::world::{Vector, World, absolute, binary, call, compare, dot, largest};
 use crate::loops::{
-    Control, Fence, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind,
-    Sweep, ValueKind, VectorId, Version,
+    Control, Fence, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep,
+    ValueKind, VectorId, Version,
 };
 
 /// Why a program stopped otherwise than it should.
@@ -99,10 +99,10 @@ impl<'p> Machine<'p> {
 
     /// Clears the status word: buffers count as they did when the round that raised it began.
     pub fn resume(&mut self) {
-        if self.stopped {
-            if let Some(rotation) = self.round_rotation.take() {
-                self.rotation = rotation;
-            }
+        if self.stopped
+            && let Some(rotation) = self.round_rotation.take()
+        {
+            self.rotation = rotation;
         }
         self.stopped = false;
         self.stop_at = None;
@@ -161,7 +161,8 @@ impl<'p> Machine<'p> {
 
     fn event(&mut self, test: Test) -> Result<(), Fault> {
         let iteration = self.scalar(ScalarId::ITERATION).ok_or("the iteration is not set")?;
-        let iteration = (0..64).find(|i| Element::from_f64(*i as f64) == iteration).ok_or("the iteration is no count")?;
+        let iteration =
+            (0..64).find(|i| Element::from_f64(*i as f64) == iteration).ok_or("the iteration is no count")?;
         let solution = self.solution().ok_or("the solution has no value")?;
         self.events.push(Event { test, iteration, solution });
         if self.stop_at == Some(self.events.len()) {
@@ -296,7 +297,11 @@ impl<'p> Machine<'p> {
                 call(*f, &args?)
             }
             ScalarExpr::Truth(c) => {
-                if self.condition(c, &mut Vec::new())? { Element::ONE } else { Element::ZERO }
+                if self.condition(c, &mut Vec::new())? {
+                    Element::ONE
+                } else {
+                    Element::ZERO
+                }
             }
         })
     }

@@ -41,8 +41,8 @@ pub fn check(
 ) -> Result<(), String> {
     crate::loops_verify::verify(program).map_err(|e| e.to_string())?;
     let case = Case { solvers, solver, preconditioner };
-    let branches = program.sweeps.iter().any(|s| s.predicate.is_some())
-        || program.fences.iter().any(|f| f.predicate.is_some());
+    let branches =
+        program.sweeps.iter().any(|s| s.predicate.is_some()) || program.fences.iter().any(|f| f.predicate.is_some());
     let worlds = if branches { WORLDS_WITH_BRANCHES } else { WORLDS };
     (1..=worlds).try_for_each(|seed| check_in(program, case, &World::new(&program.operator, seed)))
 }

@@ -1,9 +1,7 @@
 use super::field::mix;
 use super::grid::{Seen, observe};
 use super::*;
-use crate::loops::{
-    BinaryOp, Control, PointExpr, ScalarExpr, ScalarStmt, SumId, ValueId, ValueKind, Version,
-};
+use crate::loops::{BinaryOp, Control, PointExpr, ScalarExpr, ScalarStmt, SumId, ValueId, ValueKind, Version};
 use crate::plan::cases::Case;
 use crate::plan::{plan, search::Limits};
 

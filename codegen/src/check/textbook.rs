@@ -1,9 +1,9 @@
 //! The textbook loop: a solver's statements carried out one by one, without graph or schedule.
 
+use kernelwright_syntax::program::Vector as VectorExpr;
 use kernelwright_syntax::program::{
     Outcome, Preconditioner, Scalar, ScalarCondition, Solver, Statement, StatementKind, VarId,
 };
-use kernelwright_syntax::program::Vector as VectorExpr;
 
 use super::field::Element;
 use super::world::{Vector, World, binary, call, compare, dot, largest};
@@ -23,8 +23,15 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum Test {
-    Check { measure: Element, bound: Element },
-    Require { outcome: Outcome, condition: bool, values: Vec<Element> },
+    Check {
+        measure: Element,
+        bound: Element,
+    },
+    Require {
+        outcome: Outcome,
+        condition: bool,
+        values: Vec<Element>,
+    },
     /// End of a round of the main loop (where an iteration limit ends the solve).
     Round,
 }

@@ -35,8 +35,7 @@ pub struct World {
 impl World {
     /// A world for an operator: its matrix is symmetric where that is proved.
     pub fn new(operator: &Operator, seed: u64) -> World {
-        let symmetric =
-            operator.facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved);
+        let symmetric = operator.facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved);
         let matrix = |salt: u64| {
             let mut m = [[Element::ZERO; LEN]; LEN];
             for (i, row) in m.iter_mut().enumerate() {

@@ -83,11 +83,7 @@ pub fn operator() -> Operator {
     let value = Expr::Binary(crate::math::BinaryOp::Sub, at(0), Box::new(sum));
     Operator {
         name: "line".into(),
-        space: Space::Axes(Grid {
-            axes: ["i", "j", "k"].map(axis).to_vec(),
-            centring: Centring::Cells,
-            components: 1,
-        }),
+        space: Space::Axes(Grid { axes: ["i", "j", "k"].map(axis).to_vec(), centring: Centring::Cells, components: 1 }),
         params: Vec::new(),
         data: Vec::new(),
         lets: Vec::new(),
@@ -102,10 +98,11 @@ pub fn operator() -> Operator {
         fluxes: Vec::new(),
         unknowns: vec!["u".into()],
         rows: vec![Row { value, text: "u - u[k-1] - u[k+1]".into() }],
-        boundary: vec![[Rule::Periodic, Rule::Periodic], [Rule::NoFlux, Rule::NoFlux], [
-            Rule::Dirichlet(0),
-            Rule::Dirichlet(0),
-        ]],
+        boundary: vec![
+            [Rule::Periodic, Rule::Periodic],
+            [Rule::NoFlux, Rule::NoFlux],
+            [Rule::Dirichlet(0), Rule::Dirichlet(0)],
+        ],
         mask: None,
         nullspace: false,
         facts: vec![fact(Fact::Symmetric), fact(Fact::PositiveDefinite)],

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::graph::{MapTree, NodeKind};
-use crate::loops::{Control, PointExpr, Program, Role, Sweep, SumKind, ValueKind};
+use crate::loops::{Control, PointExpr, Program, Role, SumKind, Sweep, ValueKind};
 use crate::loops_verify::operands;
 use crate::math::{Expr, Operator, Shift, Space};
 
@@ -167,7 +167,8 @@ impl OperatorCost {
 
     pub fn new(operator: &Operator) -> OperatorCost {
         let Space::Axes(grid) = &operator.space;
-        let mut walk = Walk { operator, full: BTreeSet::new(), points: BTreeSet::new(), flops: 0.0, divisions: 0.0, unknown: 0.0 };
+        let mut walk =
+            Walk { operator, full: BTreeSet::new(), points: BTreeSet::new(), flops: 0.0, divisions: 0.0, unknown: 0.0 };
         for row in &operator.rows {
             walk.expr(&row.value, [0; 3]);
         }

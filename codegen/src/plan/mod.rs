@@ -3,6 +3,7 @@
 //! A main loop that is a straight line is placed ([`search`]); a loop with branches or inner loops is divided in
 //! program order. [`plan`] returns `statement` first, then everything on the front, each applied and verified.
 
+pub mod analysis;
 pub mod cost;
 pub mod model;
 pub mod schedule;

@@ -8,7 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Analysis, Instance, Model, UNPLACED};
+use super::analysis::Analysis;
+use super::model::{Instance, Model, UNPLACED};
 use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
 
@@ -110,9 +111,8 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Vec<Found> {
 }
 
 fn subsets(of: &[NodeId]) -> impl Iterator<Item = BTreeSet<NodeId>> + use<'_> {
-    (0..1u32 << of.len()).map(|mask| {
-        of.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0).map(|(_, n)| *n).collect()
-    })
+    (0..1u32 << of.len())
+        .map(|mask| of.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0).map(|(_, n)| *n).collect())
 }
 
 struct Search<'m, 'g> {
@@ -132,9 +132,7 @@ impl Search<'_, '_> {
             .body
             .iter()
             .copied()
-            .filter(|n| {
-                carried.contains(n) || stored.contains(n) || matches!(graph.kind(*n), NodeKind::Reduce(..))
-            })
+            .filter(|n| carried.contains(n) || stored.contains(n) || matches!(graph.kind(*n), NodeKind::Reduce(..)))
             .collect();
         let times = outputs.iter().map(|n| (*n, UNPLACED)).collect();
         let mut p = Placement { sweeps, times, linear, ..empty() };

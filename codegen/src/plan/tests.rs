@@ -89,7 +89,9 @@ fn pcg_with_a_diagonal() {
 #[test]
 fn library_placed() {
     for name in kernelwright_syntax::library::names() {
-        for case in [Case::library(name, Preconditioner::Identity), Case::library(name, Preconditioner::Line(0)).singular()] {
+        for case in
+            [Case::library(name, Preconditioner::Identity), Case::library(name, Preconditioner::Line(0)).singular()]
+        {
             let plans = sound_plans(&case, Limits { steps: 3_000, ..Limits::default() });
             let least = plans.iter().map(|p| p.cost.words).fold(f64::INFINITY, f64::min);
             assert!(least < plans[0].cost.words, "{name}: nothing better than one sweep per statement");

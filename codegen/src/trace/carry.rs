@@ -12,12 +12,8 @@ pub(super) fn carry(graph: &mut Graph) {
     let mut steps = std::mem::take(&mut graph.body.steps);
     if let [Step::Loop(l)] = steps.as_mut_slice() {
         let straight = l.body.steps.iter().all(|s| matches!(s, Step::Node(_)));
-        let mut free: BTreeSet<NodeId> = l
-            .body
-            .steps
-            .iter()
-            .filter_map(|s| if let Step::Node(n) = s { Some(*n) } else { None })
-            .collect();
+        let mut free: BTreeSet<NodeId> =
+            l.body.steps.iter().filter_map(|s| if let Step::Node(n) = s { Some(*n) } else { None }).collect();
         for phi in l.phis.iter_mut().filter(|_| straight) {
             if free.remove(&phi.next) {
                 continue;

@@ -63,16 +63,12 @@ impl<'a> Tracer<'a> {
             Vector::Neg(v) => negate(self.vector(v)?),
             Vector::Add(v, w) => match (self.vector(v)?, self.vector(w)?) {
                 (Term::Zero, t) | (t, Term::Zero) => t,
-                (Term::Tree(a), Term::Tree(b)) => {
-                    Term::Tree(MapTree::Binary(BinaryOp::Add, Box::new(a), Box::new(b)))
-                }
+                (Term::Tree(a), Term::Tree(b)) => Term::Tree(MapTree::Binary(BinaryOp::Add, Box::new(a), Box::new(b))),
             },
             Vector::Sub(v, w) => match (self.vector(v)?, self.vector(w)?) {
                 (t, Term::Zero) => t,
                 (Term::Zero, t) => negate(t),
-                (Term::Tree(a), Term::Tree(b)) => {
-                    Term::Tree(MapTree::Binary(BinaryOp::Sub, Box::new(a), Box::new(b)))
-                }
+                (Term::Tree(a), Term::Tree(b)) => Term::Tree(MapTree::Binary(BinaryOp::Sub, Box::new(a), Box::new(b))),
             },
         })
     }
@@ -169,9 +165,7 @@ impl<'a> Tracer<'a> {
                 }
             },
             Scalar::Neg(a) => ScalarTree::Neg(Box::new(self.scalar(a)?)),
-            Scalar::Binary(op, a, b) => {
-                ScalarTree::Binary(*op, Box::new(self.scalar(a)?), Box::new(self.scalar(b)?))
-            }
+            Scalar::Binary(op, a, b) => ScalarTree::Binary(*op, Box::new(self.scalar(a)?), Box::new(self.scalar(b)?)),
             Scalar::Call(f, args) => {
                 let args: Result<Vec<_>, _> = args.iter().map(|a| self.scalar(a)).collect();
                 ScalarTree::Call(*f, args?)

@@ -8,6 +8,7 @@ mod carry;
 mod expr;
 mod preconditioner;
 mod prune;
+mod residual;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +19,7 @@ use kernelwright_syntax::program::{
 use kernelwright_syntax::source::Span;
 
 use crate::graph::{
-    Arm, Branch, Graph, Loop, Merge, MapTree, Node, NodeId, NodeKind, Phi, Region, ScalarTree, Step, Type, When,
+    Arm, Branch, Graph, Loop, Merge, Node, NodeId, NodeKind, Phi, Region, ScalarTree, Step, Type, When,
 };
 use crate::loops::RequireInfo;
 use crate::math::Operator;
@@ -382,11 +383,8 @@ impl<'a> Tracer<'a> {
 
     fn advance_counter(&mut self, counter: VarId) {
         let old = self.instance().env[counter.0].expect("the counter was started");
-        let tree = ScalarTree::Binary(
-            BinaryOp::Add,
-            Box::new(ScalarTree::Node(old)),
-            Box::new(ScalarTree::Number(1.0)),
-        );
+        let tree =
+            ScalarTree::Binary(BinaryOp::Add, Box::new(ScalarTree::Node(old)), Box::new(ScalarTree::Number(1.0)));
         let next = self.node(NodeKind::Scalar(tree), "iteration");
         self.instance_mut().env[counter.0] = Some(next);
     }
@@ -444,71 +442,6 @@ impl<'a> Tracer<'a> {
         if matches!(body[main].kind, StatementKind::Repeat(None, _)) && main + 1 < body.len() {
             self.span = body[main + 1].span;
             return self.error("statements after an unbounded `repeat` are never reached: it ends the solve");
-        }
-        Ok(())
-    }
-
-    /// Follows the residual statement again with the solution as an exit left it, then what the test needs.
-    fn true_residual(
-        &mut self,
-        start: &'a [Statement],
-        body: &'a [Statement],
-    ) -> Result<Option<NodeId>, TraceError> {
-        let (Some((var, value, text)), Some((measure, bound))) = (self.residual.clone(), self.test.clone()) else {
-            return Ok(None);
-        };
-        let name = self.instance().solver.variables[Solver::SOLUTION.0].name.clone();
-        let solution = self.place(NodeKind::Solution, &name, self.scopes.len() - 1, true);
-        self.instance_mut().env[Solver::SOLUTION.0] = Some(solution);
-        let changed = assigned(body);
-        self.text = text;
-        let term = self.vector(&value)?;
-        let name = self.var_name(var);
-        let node = self.vector_node(term, &name);
-        self.bind(var, node);
-        let follow = |tracer: &mut Self, r: NodeId| -> Result<(ScalarTree, ScalarTree), TraceError> {
-            tracer.instance_mut().env[var.0] = Some(r);
-            tracer.follow_test(start, &changed)?;
-            Ok((tracer.scalar(&measure)?, tracer.scalar(&bound)?))
-        };
-        let (measure_tree, bound_tree) = follow(self, node)?;
-        let magnitude = self.magnitude(solution);
-        let (rounding, _) = follow(self, magnitude)?;
-        let attainable = ScalarTree::Binary(
-            BinaryOp::Mul,
-            Box::new(ScalarTree::Number(unit_roundoff(self.input.precision))),
-            Box::new(rounding),
-        );
-        self.act(NodeKind::Measure { measure: measure_tree, bound: bound_tree, attainable }, "measure");
-        Ok(Some(node))
-    }
-
-    /// `|A| |u| + |f|`: the size of what cancels in the residual.
-    fn magnitude(&mut self, solution: NodeId) -> NodeId {
-        let rhs = self.instance().env[Solver::RHS.0].expect("the right-hand side always has a value");
-        self.text = Some("size of what cancels in the residual".into());
-        let product = self.node(NodeKind::Magnitude(solution), "magnitude");
-        let tree = MapTree::Binary(
-            BinaryOp::Add,
-            Box::new(MapTree::Value(product)),
-            Box::new(MapTree::Abs(Box::new(MapTree::Value(rhs)))),
-        );
-        self.node(NodeKind::Map(tree), "magnitude")
-    }
-
-    /// Repeats the assignments between `residual` and `converge` to variables that the loop changes.
-    fn follow_test(&mut self, start: &'a [Statement], changed: &BTreeSet<VarId>) -> Result<(), TraceError> {
-        let from = start.iter().position(|s| matches!(s.kind, StatementKind::Residual(..))).map_or(0, |p| p + 1);
-        for statement in &start[from.min(start.len())..] {
-            match &statement.kind {
-                StatementKind::Converge { .. } => break,
-                StatementKind::AssignVector(var, _) | StatementKind::AssignScalar(var, _)
-                    if changed.contains(var) && *var != Solver::SOLUTION =>
-                {
-                    self.statement(statement)?;
-                }
-                _ => {}
-            }
         }
         Ok(())
     }
