@@ -166,10 +166,11 @@ impl Device {
         for buffer in &self.module.buffers {
             self.buffers.push(self.backend.allocate(buffer.element, buffer.len.max(1))?);
         }
-        self.fill_random(program)
+        Ok(())
     }
 
-    fn fill_random(&mut self, program: &loops::Program) -> Result<(), Error> {
+    /// Writes the random vectors; a loop may use their buffers for other values later on.
+    pub(super) fn fill_random(&mut self, program: &loops::Program) -> Result<(), Error> {
         for (vector, versions) in program.vectors.iter().zip(&self.vectors) {
             if let Role::Random(seed) = vector.role {
                 let values = random::fill(seed, 0, self.module.vector_len as usize);
