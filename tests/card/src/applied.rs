@@ -25,9 +25,7 @@ pub fn cases(count: u64) -> Vec<Case> {
     numbered
         .map(|(seed, precision)| Case {
             name: format!("applied/random_{seed}_{precision:?}").to_lowercase(),
-            run: Box::new(move |choice| {
-                applied(&text(seed), seed, &How { precision, schedule: None, choice })
-            }),
+            run: Box::new(move |choice| applied(&text(seed), seed, &How { precision, schedule: None, choice })),
         })
         .collect()
 }

@@ -71,7 +71,8 @@ pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, Stri
 
 /// Names of the schedules of a problem.
 pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
-    let planned = Solver::builder(loaded).plan(kernelwright::backend::Target::Host).map_err(|error| error.to_string())?;
+    let planned =
+        Solver::builder(loaded).plan(kernelwright::backend::Target::Host).map_err(|error| error.to_string())?;
     Ok(planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect())
 }
 
