@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::field::Element;
 use super::textbook::{Event, Test};
-use super::world::{Vector, World, absolute, binary, call, compare, dot, largest};
+use super::world::{LEN, Vector, World, absolute, binary, call, compare, dot, largest};
 use crate::loops::{
     Control, Fence, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep,
     ValueKind, VectorId, Version,
@@ -190,7 +190,7 @@ impl<'p> Machine<'p> {
                     *self.buffers.get(&self.slot(*v)).ok_or_else(|| format!("{}: {name} has no value", sweep.name))?
                 }
                 ValueKind::Map(e) => {
-                    let mut out = [Element::ZERO; 3];
+                    let mut out = [Element::ZERO; LEN];
                     for (i, x) in out.iter_mut().enumerate() {
                         *x = self.point(e, &values, i)?;
                     }

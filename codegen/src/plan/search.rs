@@ -132,8 +132,6 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
             });
         }
         complete &= open.is_empty();
-        #[cfg(test)]
-        println!("   S={sweeps} steps {} complete {complete}", search.steps);
     }
     search.delay();
     Outcome { front: search.front(), complete }
@@ -284,14 +282,14 @@ impl Search<'_, '_> {
     }
 }
 
-type Key = (f64, i64, i64, f64, usize);
+type Key = (f64, i64, i64, f64, usize, u32);
 
 fn key(f: &Found) -> Key {
-    (f.analysis.words, f.placement.sweeps, f.buffers, f.analysis.work, f.placement.linear.len())
+    (f.analysis.words, f.placement.sweeps, f.buffers, f.analysis.work, f.placement.linear.len(), f.placement.delay)
 }
 
 /// Whether one is as good in every respect. Of equals the first stays.
 fn dominates(a: &Found, b: &Found) -> bool {
     let (a, b) = (key(a), key(b));
-    a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2 && a.3 <= b.3 && a.4 <= b.4
+    a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2 && a.3 <= b.3 && a.4 <= b.4 && a.5 <= b.5
 }
