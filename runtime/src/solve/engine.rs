@@ -9,6 +9,7 @@ use super::Error;
 use super::cursor::Step;
 use super::raise::Raises;
 use crate::backend::{Backend, BufferHandle, KernelHandle};
+use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
 
@@ -86,6 +87,19 @@ impl Engine {
     /// The back end's own description.
     pub fn describe(&self) -> String {
         self.device.backend.describe()
+    }
+
+    /// What a copy reaches on this back end, in bytes per second; none where that means nothing.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Error> {
+        let backend = self.device.backend.as_mut();
+        if backend.small_problems_only().is_some() {
+            return Ok(None);
+        }
+        let bytes = sensible_bytes(backend.target());
+        Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
     }
 
     /// Elements of a vector: points times components.
