@@ -2,20 +2,23 @@
 //!
 //! Every stage of the compiler is one call here; the command shows what stands between two of them.
 
+use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Variant};
-use kernelwright_codegen::math::{self, Space};
+use kernelwright_codegen::math::{self, KnownFact, Space, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::plan::search::Limits;
 use kernelwright_codegen::plan::{self, Plan};
 use kernelwright_codegen::trace;
 use kernelwright_codegen::{loops, math_verify};
-use kernelwright_syntax::program::{Precision, Problem, Program};
+use kernelwright_syntax::program::{Fact, Precision, Problem, Program};
 
 use crate::backend::Target;
+use crate::inputs::sources::Context;
+use crate::load::Loaded;
 use crate::solve::Error;
 
 /// A problem scheduled: what all targets share.
@@ -46,6 +49,29 @@ pub fn operator(program: &Program, problem: &Problem) -> Result<math::Operator, 
     let operator = lower::lower(&program.operators[problem.operator], &sizes).map_err(|e| refused(program, &e))?;
     math_verify::verify(&operator).map_err(|faults| Error::Internal(faults.join("; ")))?;
     Ok(operator)
+}
+
+/// What is known of a problem's operator: what the author claims and what the solver requires, proved from the
+/// coefficients or tested with the problem's parameters and arrays.
+///
+/// # Errors
+/// An array of the problem that cannot be read.
+pub fn facts(loaded: &Loaded, problem: &Problem, operator: &math::Operator) -> Result<Vec<KnownFact>, Error> {
+    let source = &loaded.program.operators[problem.operator];
+    let required = loaded.program.solvers[problem.solver].operators.first().map(|argument| &argument.requires);
+    let mut wanted: Vec<Fact> = source.claims.iter().map(|claim| claim.fact).collect();
+    wanted.extend(required.into_iter().flatten());
+    wanted.sort_unstable();
+    wanted.dedup();
+    let settled = facts::establish(operator, &wanted);
+    if settled.iter().all(|fact| fact.standing != Standing::ToTest) {
+        return Ok(settled);
+    }
+    let params = problem.parameters();
+    let context = Context { operator: source, problem, params: &params, folder: &loaded.folder };
+    let data: Result<Vec<Vec<f64>>, String> = (0..source.data.len()).map(|number| context.data(number)).collect();
+    let data = data.map_err(Error::Input)?;
+    facts::test(source, operator, &wanted, &params, &data).map_err(|error| Error::Internal(error.to_string()))
 }
 
 /// Traces the solver of a problem on its operator.

@@ -15,6 +15,7 @@ use crate::solve::{Inputs, Report, Solver};
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
+    solver.measure_copy_bandwidth()?;
     let first = once(&mut solver)?;
     let mut runs = Vec::new();
     for _ in 0..args.runs {

@@ -1,7 +1,7 @@
 //! `explain`: what a problem is compiled to, and why it may be.
 
 use kernelwright_codegen::loops::{Control, Program, Role};
-use kernelwright_codegen::math;
+use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::plan::Plan;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use super::failure::Failure;
 use super::out::Out;
 use super::report::precision_name;
 use super::table::columns;
-use super::verify::{fact_name, standing};
+use super::verify::{fact_name, facts_json, standing};
 use crate::load::load;
-use crate::pipeline::Planned;
+use crate::pipeline::{self, Planned};
 
 pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.compile.program.file)?;
@@ -29,8 +29,9 @@ pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     schedules(&planned, out)?;
     steps(&planned.plan().program, out)?;
     storage(&planned, out)?;
-    facts(&planned.operator, out)?;
-    out.object(&object(&planned, &problem.name))?;
+    let known = pipeline::facts(&loaded, &problem, &planned.operator)?;
+    facts(&known, out)?;
+    out.object(&object(&planned, &problem.name, &known))?;
     Ok(0)
 }
 
@@ -127,13 +128,12 @@ fn axes(operator: &math::Operator, axes: &[usize]) -> String {
     if letters.is_empty() { "nothing".to_string() } else { letters.join(", ") }
 }
 
-fn facts(operator: &math::Operator, out: &mut Out) -> Result<(), Failure> {
-    if operator.facts.is_empty() {
+fn facts(known: &[KnownFact], out: &mut Out) -> Result<(), Failure> {
+    if known.is_empty() {
         return Ok(());
     }
     out.line("\nFacts")?;
-    let rows: Vec<_> = operator
-        .facts
+    let rows: Vec<_> = known
         .iter()
         .map(|fact| vec![format!("  {}", fact_name(fact.fact)), standing(fact.standing).to_string(), fact.why.clone()])
         .collect();
@@ -154,13 +154,7 @@ fn schedule_object(plan: &Plan) -> Value {
     })
 }
 
-fn object(planned: &Planned, problem: &str) -> Value {
-    let facts: Vec<Value> = planned
-        .operator
-        .facts
-        .iter()
-        .map(|fact| json!({ "fact": fact_name(fact.fact), "standing": standing(fact.standing), "why": fact.why }))
-        .collect();
+fn object(planned: &Planned, problem: &str, known: &[KnownFact]) -> Value {
     let vectors: Vec<Value> =
         owned(&planned.plan().program).iter().map(|(name, n)| json!({ "name": name, "buffers": n })).collect();
     json!({
@@ -169,6 +163,6 @@ fn object(planned: &Planned, problem: &str) -> Value {
         "schedules": planned.plans.iter().map(schedule_object).collect::<Vec<_>>(),
         "vectors": vectors,
         "tables": planned.operator.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
-        "facts": facts,
+        "facts": facts_json(known),
     })
 }

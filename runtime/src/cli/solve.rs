@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kernelwright_codegen::math::Standing;
+
 use super::args::SolveArgs;
 use super::arrays::{self, Format};
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::Line;
+use super::verify::fact_name;
 use super::{compile, report};
-use crate::load::load;
+use crate::load::{Loaded, load};
 use crate::outputs::{history, plot};
+use crate::pipeline;
 use crate::solve::{Inputs, Report, Solver};
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
@@ -22,6 +26,8 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     args.out.as_deref().map(Format::of).transpose()?;
     let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
+    warn_of_refuted(&loaded, &solver)?;
+    solver.measure_copy_bandwidth()?;
     let (operator, sizes) = (solver.operator().clone(), solver.problem().sizes.clone());
     let vector = |path: &Option<PathBuf>, letters: &[String]| -> Result<Option<Vec<f64>>, Failure> {
         let order = arrays::order(&operator, letters)?;
@@ -47,6 +53,18 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     }
     write_history(args, &solver, &result)?;
     Ok(if result.outcome.is_converged() { 0 } else { NOT_CONVERGED })
+}
+
+/// A solver that needs what the operator is not may fail or, worse, look as if it did not.
+fn warn_of_refuted(loaded: &Loaded, solver: &Solver) -> Result<(), Failure> {
+    let operator = &solver.engine().program().operator;
+    for fact in pipeline::facts(loaded, solver.problem(), operator)? {
+        if fact.standing == Standing::Refuted {
+            let (name, what) = (&operator.name, fact_name(fact.fact));
+            eprintln!("note: {name} is not {what}, which is claimed of it or required by the solver: {}", fact.why);
+        }
+    }
+    Ok(())
 }
 
 /// Solves with a progress line, until it ends or Ctrl-C.

@@ -37,13 +37,14 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Out) -> Result<u8, Failure> {
     let evaluator = Evaluator::new(&operator, &params, &data).map_err(|error| Failure::Internal(error.to_string()))?;
     let matrix = evaluator.matrix();
     let findings = Findings::of(&matrix);
+    let facts = pipeline::facts(&loaded, &problem, &operator)?;
     let refuted = refuted(&loaded.program, &problem, &findings);
     if let Some(path) = &args.out {
         save(path, &matrix, &loaded.program, &problem)?;
     }
-    text(out, &loaded.program, &problem, &findings, &operator.facts, &|n| evaluator.name(n))?;
+    text(out, &loaded.program, &problem, &findings, &facts, &|n| evaluator.name(n))?;
     refuted.iter().try_for_each(|fact| out.line(format!("REFUTED: the operator is claimed {}", fact_name(*fact))))?;
-    out.object(&object(&loaded.program, &problem, &findings, &operator.facts, &refuted))?;
+    out.object(&object(&loaded.program, &problem, &findings, &facts, &refuted))?;
     Ok(if refuted.is_empty() { 0 } else { WRONG_INPUT })
 }
 
@@ -128,10 +129,6 @@ fn text(
 }
 
 fn object(program: &Program, problem: &Problem, findings: &Findings, facts: &[KnownFact], refuted: &[Fact]) -> Value {
-    let facts: Vec<Value> = facts
-        .iter()
-        .map(|fact| json!({ "fact": fact_name(fact.fact), "standing": standing(fact.standing), "why": fact.why }))
-        .collect();
     json!({
         "operator": program.operators[problem.operator].name,
         "problem": problem.name,
@@ -143,9 +140,15 @@ fn object(program: &Program, problem: &Problem, findings: &Findings, facts: &[Kn
         "eigenvalues": [findings.eigenvalues.0, findings.eigenvalues.1],
         "positive": findings.is_positive(),
         "constants_in_null_space": findings.constants_vanish(),
-        "facts": facts,
+        "facts": facts_json(facts),
         "refuted": refuted.iter().map(|fact| fact_name(*fact)).collect::<Vec<_>>(),
     })
+}
+
+/// Facts as a list of objects.
+pub(super) fn facts_json(facts: &[KnownFact]) -> Value {
+    let one = |fact: &KnownFact| json!({ "fact": fact_name(fact.fact), "standing": standing(fact.standing), "why": fact.why });
+    Value::Array(facts.iter().map(one).collect())
 }
 
 /// The word of the language.

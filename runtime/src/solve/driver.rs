@@ -76,6 +76,7 @@ impl Engine {
         self.device.set_scalars(&scalars)?;
         self.device.clear_status()?;
         let program = &self.program;
+        self.device.fill_random(program)?;
         let run = Run {
             program,
             raises: &self.raises,
@@ -92,7 +93,7 @@ impl Engine {
             history: Vec::new(),
             begin,
         };
-        let mut report = run.to_the_end(watch)?;
+        let mut report = run.drive(watch)?;
         report.timings = Timings { compile: Duration::ZERO, setup, solve: begin.elapsed() };
         Ok(report)
     }
@@ -134,7 +135,7 @@ enum Enqueued {
 }
 
 impl<'p> Run<'p> {
-    fn to_the_end(mut self, watch: Watch) -> Result<Report, Error> {
+    fn drive(mut self, watch: Watch) -> Result<Report, Error> {
         let mut verdict = Verdict::new(self.device.is_single());
         loop {
             let stop = self.advance(watch)?;
@@ -296,6 +297,7 @@ impl<'p> Run<'p> {
         self.device.set_scalars(&scalars)?;
         self.device.clear_status()?;
         let program = self.program;
+        self.device.fill_random(program)?;
         self.position.cursor = Cursor::over(&[&program.prepare, &program.start, &program.body]);
         self.position.iteration = 0;
         Ok(())

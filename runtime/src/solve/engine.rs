@@ -9,6 +9,7 @@ use super::Error;
 use super::cursor::Step;
 use super::raise::Raises;
 use crate::backend::{Backend, BufferHandle, KernelHandle};
+use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
 
@@ -86,6 +87,19 @@ impl Engine {
     /// The back end's own description.
     pub fn describe(&self) -> String {
         self.device.backend.describe()
+    }
+
+    /// What a copy reaches on this back end, in bytes per second; none where that means nothing.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Error> {
+        let backend = self.device.backend.as_mut();
+        if backend.small_problems_only().is_some() {
+            return Ok(None);
+        }
+        let bytes = sensible_bytes(backend.target());
+        Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
     }
 
     /// Elements of a vector: points times components.
@@ -166,10 +180,11 @@ impl Device {
         for buffer in &self.module.buffers {
             self.buffers.push(self.backend.allocate(buffer.element, buffer.len.max(1))?);
         }
-        self.fill_random(program)
+        Ok(())
     }
 
-    fn fill_random(&mut self, program: &loops::Program) -> Result<(), Error> {
+    /// Writes the random vectors; a loop may use their buffers for other values later on.
+    pub(super) fn fill_random(&mut self, program: &loops::Program) -> Result<(), Error> {
         for (vector, versions) in program.vectors.iter().zip(&self.vectors) {
             if let Role::Random(seed) = vector.role {
                 let values = random::fill(seed, 0, self.module.vector_len as usize);

@@ -17,3 +17,4 @@ mod npy;
 mod outputs;
 mod solve_driver;
 mod solve_library;
+mod solve_random;
