@@ -255,6 +255,7 @@ impl<'p> Grid<'p> {
                 }
             }
             ScalarExpr::Truth(c) => f64::from(u8::from(self.condition(c, &mut Vec::new()))),
+            ScalarExpr::Select(c, a, b) => self.expr(if self.condition(c, &mut Vec::new()) { a } else { b }),
         }
     }
 

@@ -35,7 +35,11 @@ pub fn plan(graph: &Graph, limits: search::Limits) -> Result<Vec<Plan>, Illegal>
         None => plans.push(carry_out(graph, in_order("fused", Order::Fused))?),
         Some(model) => {
             let mut names: Vec<String> = Vec::new();
-            for found in search::search(&model, limits) {
+            let searched = search::search(&model, limits);
+            if searched.front.is_empty() {
+                plans.push(carry_out(graph, in_order("fused", Order::Fused))?);
+            }
+            for found in searched.front {
                 let linear = !found.placement.linear.is_empty();
                 let base = format!("{}_sweeps_{}_words", found.placement.sweeps, found.analysis.words);
                 let base = if linear { format!("{base}_linear") } else { base };

@@ -121,6 +121,69 @@ impl<'g> Model<'g> {
         (value.1, self.index.get(&value.0).copied().unwrap_or(0))
     }
 
+    /// Fewest sweeps of a round, by what takes a sweep in every way it can be had: a scalar that comes from a reduction,
+    /// and a product or a solution along lines that is read at neighbours.
+    pub fn least_sweeps(&self) -> i64 {
+        let mut edges = Vec::new();
+        let mut stack: Vec<NodeId> =
+            self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
+        let mut seen: BTreeSet<NodeId> = stack.iter().copied().collect();
+        while let Some(n) = stack.pop() {
+            let in_sweep = self.graph.kind(n).is_vector() || matches!(self.graph.kind(n), NodeKind::Reduce(..));
+            for (source, e) in self.awaited(n) {
+                edges.push((source, n, i64::from(in_sweep), e));
+                if seen.insert(source) {
+                    stack.push(source);
+                }
+            }
+        }
+        (1..=edges.len() as i64).find(|sweeps| !self.has_growing_cycle(&edges, *sweeps)).unwrap_or(1)
+    }
+
+    fn has_growing_cycle(&self, edges: &[(NodeId, NodeId, i64, i64)], sweeps: i64) -> bool {
+        let mut at: BTreeMap<NodeId, i64> = edges.iter().flat_map(|(a, b, ..)| [(*a, 0), (*b, 0)]).collect();
+        for _ in 0..=at.len() {
+            let mut moved = false;
+            for (from, to, latency, e) in edges {
+                let needed = at[from] + latency + sweeps * e;
+                if needed > at[to] {
+                    at.insert(*to, needed);
+                    moved = true;
+                }
+            }
+            if !moved {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What must be there before a node can be computed: scalars, and what is read at neighbours but cannot be computed
+    /// there; through vectors of its own iteration and the one before.
+    fn awaited(&self, node: NodeId) -> BTreeSet<Instance> {
+        let mut seen = BTreeSet::new();
+        let mut out = BTreeSet::new();
+        let mut stack = vec![(node, 0, false)];
+        while let Some((n, e, near)) = stack.pop() {
+            let kind = self.graph.kind(n);
+            let around = near || matches!(kind, NodeKind::Apply(_) | NodeKind::Magnitude(_));
+            for arg in kind.args() {
+                let (source, e) = self.trace_back(arg, e);
+                if !self.contains(source) {
+                    continue;
+                }
+                let kind = self.graph.kind(source);
+                let fixed = matches!(kind, NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Solve(..));
+                if !kind.is_vector() || (fixed && around) {
+                    out.insert((source, e));
+                } else if e >= -1 && seen.insert((source, e, around)) {
+                    stack.push((source, e, around));
+                }
+            }
+        }
+        out
+    }
+
     /// Products whose operand is pointwise arithmetic, so that linearity may be used.
     pub fn linear_candidates(&self) -> Vec<NodeId> {
         let candidates = self.products.iter().filter(|(operand, _)| self.linear_map(**operand).is_some());

@@ -2,9 +2,10 @@
 //!
 //! Enumerated are: the number of sweeps, which products follow a recurrence, which intermediate vectors are stored
 //! (all others are recomputed where they are read), and the time of every output. Outputs are placed in program
-//! order, each at its earliest time or up to one round later. A branch is cut when the words it is sure to move
-//! exceed those of a placement already found for the same number of sweeps by more than [`SLACK`]. What survives on
-//! the front of words, sweeps, buffers and operations is returned.
+//! order, each at its earliest time or up to one round later. Rounds of fewer sweeps than the scalars' recurrences
+//! take are not tried. A branch is cut when the words it is sure to move exceed those of a placement already found
+//! with as many sweeps or fewer by more than [`SLACK`]. What survives on the front of words, sweeps, buffers and
+//! operations is returned, and whether the search came to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +16,25 @@ use crate::graph::{NodeId, NodeKind};
 
 /// Words above the best that are still of interest: simpler sweeps may win with more words.
 const SLACK: usize = 2;
+/// Outputs placed at the first look at what is stored.
+const FIRST_LOOK: usize = 100;
 /// Most buffers of one vector.
 const MAX_VERSIONS: i64 = 3;
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most sweeps of a round.
+    /// Most sweeps of a round, unless the loop's recurrences take more.
     pub sweeps: i64,
     /// Most intermediate vectors for which both ways are tried.
     pub optional: usize,
-    /// Most outputs placed, over the whole search; what has been found until then counts.
+    /// Most outputs placed for each number of sweeps; what has been found until then counts.
     pub steps: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sweeps: 3, optional: 5, steps: 30_000 }
+        Limits { sweeps: 3, optional: 5, steps: 10_000 }
     }
 }
 
@@ -88,26 +91,47 @@ fn complete(model: &Model<'_>, mut p: Placement) -> Result<(Placement, Analysis)
     Ok((p, analysis))
 }
 
-/// All placements on the front, fewest words first.
-pub fn search(model: &Model<'_>, limits: Limits) -> Vec<Found> {
+/// What a search found.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// All placements on the front, fewest words first.
+    pub front: Vec<Found>,
+    /// Whether everything was tried: no limit was met.
+    pub complete: bool,
+}
+
+/// All placements on the front.
+pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let carried = model.carried();
-    let optional: Vec<NodeId> = model
-        .body
-        .iter()
-        .copied()
-        .filter(|n| model.graph.kind(*n).is_vector() && !carried.contains(n))
-        .take(limits.optional)
-        .collect();
+    let all = model.body.iter().copied();
+    let all: Vec<NodeId> = all.filter(|n| model.graph.kind(*n).is_vector() && !carried.contains(n)).collect();
+    let optional: Vec<NodeId> = all.iter().copied().take(limits.optional).collect();
     let linear: Vec<NodeId> = model.linear_candidates().into_iter().take(3).collect();
-    let mut search = Search { model, limits, steps: 0, best: BTreeMap::new(), found: Vec::new() };
-    for sweeps in 1..=limits.sweeps {
-        for stored in subsets(&optional) {
-            for linear in subsets(&linear).filter(|l| l.iter().all(|n| stored.contains(n) || carried.contains(n))) {
-                search.place(sweeps, &carried, &stored, linear);
-            }
+    let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).collect();
+    // Few stores first: what they find bounds the rest.
+    stored.sort_by_key(BTreeSet::len);
+    let mut search = Search { model, steps: 0, until: 0, best: usize::MAX / 2, found: Vec::new() };
+    let mut complete = optional.len() == all.len();
+    let least = model.least_sweeps();
+    for sweeps in least..=limits.sweeps.max(least) {
+        let mut open: Vec<(BTreeSet<NodeId>, BTreeSet<NodeId>)> = Vec::new();
+        for stored in &stored {
+            let known = |n: &NodeId| stored.contains(n) || carried.contains(n);
+            open.extend(subsets(&linear).filter(|l| l.iter().all(known)).map(|l| (stored.clone(), l)));
         }
+        // A short look at each before a long one at any: good placements found early cut the rest.
+        search.steps = 0;
+        for share in [FIRST_LOOK, limits.steps] {
+            open.retain(|(stored, linear)| {
+                search.until = (search.steps + share).min(limits.steps);
+                !search.place(sweeps, &carried, stored, linear)
+            });
+        }
+        complete &= open.is_empty();
+        #[cfg(test)]
+        println!("   S={sweeps} steps {} complete {complete}", search.steps);
     }
-    search.front()
+    Outcome { front: search.front(), complete }
 }
 
 fn subsets(of: &[NodeId]) -> impl Iterator<Item = BTreeSet<NodeId>> + use<'_> {
@@ -117,15 +141,23 @@ fn subsets(of: &[NodeId]) -> impl Iterator<Item = BTreeSet<NodeId>> + use<'_> {
 
 struct Search<'m, 'g> {
     model: &'m Model<'g>,
-    limits: Limits,
     steps: usize,
-    /// Fewest words by number of sweeps.
-    best: BTreeMap<i64, usize>,
+    /// Steps at which to stop.
+    until: usize,
+    /// Fewest words, with as many sweeps or fewer.
+    best: usize,
     found: Vec<Found>,
 }
 
 impl Search<'_, '_> {
-    fn place(&mut self, sweeps: i64, carried: &BTreeSet<NodeId>, stored: &BTreeSet<NodeId>, linear: BTreeSet<NodeId>) {
+    /// Tries all times of what is stored; tells whether that came to its end.
+    fn place(
+        &mut self,
+        sweeps: i64,
+        carried: &BTreeSet<NodeId>,
+        stored: &BTreeSet<NodeId>,
+        linear: &BTreeSet<NodeId>,
+    ) -> bool {
         let graph = self.model.graph;
         let outputs: Vec<NodeId> = self
             .model
@@ -135,13 +167,21 @@ impl Search<'_, '_> {
             .filter(|n| carried.contains(n) || stored.contains(n) || matches!(graph.kind(*n), NodeKind::Reduce(..)))
             .collect();
         let times = outputs.iter().map(|n| (*n, UNPLACED)).collect();
-        let mut p = Placement { sweeps, times, linear, ..empty() };
+        let mut p = Placement { sweeps, times, linear: linear.clone(), ..empty() };
+        // What cannot be computed from all that is stored cannot be computed at any time.
+        if outputs.iter().any(|n| self.alone(&mut p, *n).is_err()) {
+            return true;
+        }
         self.next(&mut p, &outputs, 0);
+        self.steps < self.until
     }
 
     fn next(&mut self, p: &mut Placement, outputs: &[NodeId], placed: usize) {
+        if self.steps >= self.until {
+            return;
+        }
         self.steps += 1;
-        if self.steps > self.limits.steps || self.hopeless(p, &outputs[..placed], outputs.len()) {
+        if self.hopeless(p, &outputs[..placed], outputs.len()) {
             return;
         }
         let Some(output) = outputs.get(placed) else {
@@ -165,6 +205,14 @@ impl Search<'_, '_> {
         (0..=4 * p.sweeps).find(|at| self.fits(p, times, output, *at))
     }
 
+    /// What an output reads when everything else is stored.
+    fn alone(&self, p: &mut Placement, output: NodeId) -> Result<super::model::Reads, String> {
+        p.times.insert(output, 0);
+        let reads = self.model.sweep_reads(p, &[(output, 0)], 0, false);
+        p.times.insert(output, UNPLACED);
+        reads
+    }
+
     fn fits(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId, at: i64) -> bool {
         p.times.insert(output, at);
         let reads = self.model.sweep_reads(p, &[(output, 0)], at, false);
@@ -172,13 +220,12 @@ impl Search<'_, '_> {
         reads.is_ok_and(|reads| reads.scalars.iter().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
     }
 
-    /// Words that the placed outputs are sure to move, against the best known.
+    /// Words that a placement is sure to move once some outputs are placed, against the best known. What is stored is
+    /// also loaded somewhere: a variable in the next round, anything else because storing it would be idle.
     fn hopeless(&self, p: &Placement, placed: &[NodeId], all: usize) -> bool {
-        let Some(best) = self.best.get(&p.sweeps) else { return false };
-        if placed.is_empty() {
-            return false;
-        }
-        let mut words = p.times.keys().filter(|n| self.model.graph.kind(**n).is_vector()).count();
+        let mut missing: BTreeSet<NodeId> =
+            p.times.keys().copied().filter(|n| self.model.graph.kind(*n).is_vector()).collect();
+        let mut words = missing.len();
         for position in 0..p.sweeps {
             let here: Vec<Instance> = placed
                 .iter()
@@ -187,15 +234,17 @@ impl Search<'_, '_> {
                 .collect();
             let Ok(reads) = self.model.sweep_reads(p, &here, position, false) else { return true };
             let unsure = |v: &Instance| all > placed.len() && p.times.get(&v.0) == Some(&UNPLACED);
-            words += reads.loads.keys().filter(|v| !unsure(v)).count();
+            for v in reads.loads.keys().filter(|v| !unsure(v)) {
+                words += 1;
+                missing.remove(&v.0);
+            }
         }
-        words > best + SLACK
+        words + missing.len() > self.best + SLACK
     }
 
     fn record(&mut self, p: &Placement) {
         let Ok((placement, analysis)) = complete(self.model, p.clone()) else { return };
-        let best = self.best.entry(p.sweeps).or_insert(usize::MAX / 2);
-        *best = (*best).min(analysis.words);
+        self.best = self.best.min(analysis.words);
         let buffers = analysis.versions.values().sum();
         let found = Found { placement, analysis, buffers };
         if !self.found.iter().any(|f| dominates(f, &found)) {
