@@ -13,6 +13,7 @@ use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept, load_at};
 use super::fold;
 use super::line_plan::Plan;
+use super::partition;
 use super::point::Blocks;
 use super::sums::{Accumulators, Places};
 use super::{MapError, Target};
@@ -32,6 +33,9 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
     let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
     let solvers: Vec<Solver> = (0..cx.grid.components).map(|c| Solver::new(cx, c, axis)).collect::<Result<_, _>>()?;
+    if let Some(shape) = partition::Shape::of(cx, &solvers, axis) {
+        return partition::kernel(cx, sweep, axis, plan, shape);
+    }
     let host = cx.options.target == Target::Host;
     let arrays = plan.arrays(cx.grid.components, &solvers);
     let bytes = arrays * cx.size(axis) * if cx.options.precision == Element::F32 { 4 } else { 8 };
@@ -118,9 +122,26 @@ pub(super) struct Arrays {
     line: Option<Expr>,
     /// Rows of the scratch buffer given out.
     used: i64,
+    /// The own point's place in arrays that hold a segment of the line.
+    place: Option<Expr>,
 }
 
 impl Arrays {
+    /// Arrays of a lane, for a segment of a line.
+    pub(super) fn of_lane() -> Arrays {
+        Arrays { stride: 1, ..Arrays::default() }
+    }
+
+    /// Says where in the segment the own point is.
+    pub(super) fn enter(&mut self, place: Expr) {
+        self.place = Some(place);
+    }
+
+    /// The array of a component of a kept value.
+    pub(super) fn component(&self, id: ArrayId, c: usize) -> Array {
+        self.kept[id.0][c]
+    }
+
     /// Element of a point.
     fn index(&self, array: Array, row: Expr) -> Expr {
         let place = if self.scratch.is_some() { &self.line } else { &self.lane };
@@ -157,7 +178,8 @@ impl Eval<'_, '_> {
 
     /// A kept value at the own point.
     pub(super) fn load_kept(&self, id: ArrayId, c: usize, axis: usize) -> Expr {
-        self.get(self.arrays.kept[id.0][c], fold::var(self.frame.own[axis]))
+        let place = self.arrays.place.clone().unwrap_or(fold::var(self.frame.own[axis]));
+        self.get(self.arrays.kept[id.0][c], place)
     }
 
     /// Makes arrays (one per component) available as a kept value.

@@ -96,7 +96,9 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
-    Ok(eval.b.finish(blocks.grid(), [x, y, 1], cx.index))
+    let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
+    kernel.resident_blocks = cx.options.variant.resident;
+    Ok((kernel, args))
 }
 
 /// One axis: every lane takes points a block apart.
