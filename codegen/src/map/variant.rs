@@ -14,7 +14,8 @@ pub struct Variant {
     pub line_block: [u32; 2],
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
-    /// Host, line sweeps: lines that an inner loop advances together.
+    /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
+    /// cache.
     pub simd: u64,
     /// CUDA: lanes of the block that finishes sums.
     pub fence_lanes: u32,
@@ -42,7 +43,7 @@ impl Variant {
             chunk: walked.div_ceil(chunks).clamp(1, 16),
             line_block: [64, 1],
             tile: tile(target, size(1), size(2)),
-            simd: 64,
+            simd: 256,
             fence_lanes: 256,
         }
     }
