@@ -119,11 +119,12 @@ impl Mapper<'_, '_> {
         let name = self.eval.sweep.values[solution.0].name.clone();
         let letter = self.eval.cx.letters()[self.axis];
         self.enter(2 * number, kept);
+        let reach = self.reach(2 * number);
         self.eval.b.comment(format!("{name}, forwards along {letter}"));
         for at in n - most..n {
-            self.row(at, |m| m.forward(&systems, number, right, kept, Some(at)))?;
+            self.row(at, reach, &|m| m.forward(&systems, number, right, kept, Some(at)))?;
         }
-        self.rows(0, n - most, 1, |m| m.forward(&systems, number, right, kept, None))?;
+        self.rows(0, n - most, 1, reach, &|m| m.forward(&systems, number, right, kept, None))?;
         if most > 0 {
             self.eval.b.comment("the points that close the line");
             self.across(|m| {
@@ -135,11 +136,12 @@ impl Mapper<'_, '_> {
             self.clear(&system.after)?;
         }
         self.enter(2 * number + 1, kept);
+        let reach = self.reach(2 * number + 1);
         self.eval.b.comment(format!("{name}, backwards"));
         for at in (n - most..n).rev() {
-            self.row(at, |m| m.backward(&systems, number, solution, kept, Some(at)))?;
+            self.row(at, reach, &|m| m.backward(&systems, number, solution, kept, Some(at)))?;
         }
-        self.rows(n - most - 1, -1, -1, |m| m.backward(&systems, number, solution, kept, None))?;
+        self.rows(n - most - 1, -1, -1, reach, &|m| m.backward(&systems, number, solution, kept, None))?;
         self.eval.known.clear();
         let arrays = systems.iter().map(|s| s.rhs).collect();
         let id = self.eval.keep(arrays);

@@ -291,6 +291,14 @@ fn part(
 
 /// How far a sweep's readings go from its point along the first axis, down and up.
 fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
+    reach_of_values(cx, sweep, &|_| false).into_iter().fold((0, 0), |mut all, own| {
+        widen(&mut all, own);
+        all
+    })
+}
+
+/// How far a row of the operator reaches along the first axis, down and up.
+pub(super) fn reach_of_row(cx: &Context) -> (i64, i64) {
     let op = cx.operator();
     let mut row = (0, 0);
     for r in &op.rows {
@@ -299,11 +307,17 @@ fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
     if let Some(mask) = &op.mask {
         widen(&mut row, reach(op, mask));
     }
+    row
+}
+
+/// How far the evaluation of each value reaches along the first axis; those that are kept are only read back.
+pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId) -> bool) -> Vec<(i64, i64)> {
+    let row = reach_of_row(cx);
     let mut values: Vec<(i64, i64)> = Vec::new();
-    let mut all = (0, 0);
-    for value in &sweep.values {
+    for (number, value) in sweep.values.iter().enumerate() {
         let of = |v: &ValueId| values[v.0];
         let own = match &value.kind {
+            _ if kept(ValueId(number)) => (0, 0),
             ValueKind::Load(_) | ValueKind::Solve(..) => (0, 0),
             ValueKind::Map(e) => {
                 let mut total = (0, 0);
@@ -315,9 +329,8 @@ fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
             ValueKind::AffinePart => row,
         };
         values.push(own);
-        widen(&mut all, own);
     }
-    all
+    values
 }
 
 /// Values that a pointwise expression reads.
@@ -334,7 +347,7 @@ pub(super) fn operands(e: &crate::loops::PointExpr, f: &mut impl FnMut(ValueId))
     }
 }
 
-fn widen(total: &mut (i64, i64), other: (i64, i64)) {
+pub(super) fn widen(total: &mut (i64, i64), other: (i64, i64)) {
     *total = (total.0.max(other.0), total.1.max(other.1));
 }
 

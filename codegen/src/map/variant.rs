@@ -23,7 +23,8 @@ pub struct Variant {
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
-    /// Host, line sweeps: lines that an inner loop advances together.
+    /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
+    /// cache.
     pub simd: u64,
     /// CUDA: lanes of the block that finishes sums.
     pub fence_lanes: u32,
@@ -55,7 +56,7 @@ impl Variant {
             line_resident: None,
             resident: None,
             tile: tile(target, size(1), size(2)),
-            simd: 64,
+            simd: 256,
             fence_lanes: 256,
         }
     }

@@ -136,7 +136,7 @@ impl<'l> Builder<'l> {
         let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
         let opened = open(self.choice, self.arithmetic, &cache)?;
         let mut solver = self.compile_on(opened.backend)?;
-        solver.notices.extend(opened.notices);
+        solver.notices.splice(0..0, opened.notices);
         Ok(solver)
     }
 
@@ -152,7 +152,8 @@ impl<'l> Builder<'l> {
         let plan = planned.plan();
         let words = Some(plan.cost.words);
         let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations)?;
-        let engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        let notices = engine.notices();
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
@@ -171,7 +172,7 @@ impl<'l> Builder<'l> {
             compile_time: begin.elapsed(),
             words,
             copy_bandwidth: None,
-            notices: Vec::new(),
+            notices,
         })
     }
 }
