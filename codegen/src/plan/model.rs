@@ -125,8 +125,7 @@ impl<'g> Model<'g> {
     /// and a product or a solution along lines that is read at neighbours.
     pub fn least_sweeps(&self) -> i64 {
         let mut edges = Vec::new();
-        let mut stack: Vec<NodeId> =
-            self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
+        let mut stack: Vec<NodeId> = self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
         let mut seen: BTreeSet<NodeId> = stack.iter().copied().collect();
         while let Some(n) = stack.pop() {
             let in_sweep = self.graph.kind(n).is_vector() || matches!(self.graph.kind(n), NodeKind::Reduce(..));

@@ -169,7 +169,16 @@ fn show_fronts() {
             println!("== {name} {m:?} {:?}", t.elapsed());
             for p in &plans {
                 let legal = case.check(&p.program).err().unwrap_or_default();
-                println!("   {} words {:.3} sweeps {} fences {} buffers {} flops {} {:?} {legal}", p.schedule.name, p.cost.words, p.cost.sweeps, p.cost.fences, p.cost.buffers, p.cost.flops, p.schedule.arithmetic);
+                println!(
+                    "   {} words {:.3} sweeps {} fences {} buffers {} flops {} {:?} {legal}",
+                    p.schedule.name,
+                    p.cost.words,
+                    p.cost.sweeps,
+                    p.cost.fences,
+                    p.cost.buffers,
+                    p.cost.flops,
+                    p.schedule.arithmetic
+                );
             }
         }
     }

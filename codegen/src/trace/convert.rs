@@ -38,7 +38,8 @@ fn convert_region(graph: &mut Graph, region: &mut Region) {
 
 /// The condition of a branch that can be converted: of its first arm.
 fn condition(graph: &Graph, b: &Branch) -> Option<CondTree> {
-    let scalars = b.merges.iter().all(|m| !graph.kind(m.node).is_vector() && (m.incoming.is_some() || b.arms.len() == 2));
+    let scalars =
+        b.merges.iter().all(|m| !graph.kind(m.node).is_vector() && (m.incoming.is_some() || b.arms.len() == 2));
     let steps = b.arms.iter().flat_map(|a| &a.body.steps);
     let pure = steps.into_iter().all(|s| matches!(s, Step::Node(n) if is_pure(graph.kind(*n))));
     let When::Scalar(first) = b.arms.first()?.when else { return None };

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kernelwright_codegen::loops::Program as Loops;
+use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
@@ -25,6 +27,7 @@ pub struct Builder<'l> {
     tolerance: Option<f64>,
     iterations: Option<u32>,
     schedule: Option<String>,
+    variant: Vec<(String, String)>,
     choice: Choice,
     arithmetic: Arithmetic,
     cache: Option<Arc<Cache>>,
@@ -40,6 +43,7 @@ impl<'l> Builder<'l> {
             tolerance: None,
             iterations: None,
             schedule: None,
+            variant: Vec::new(),
             choice: Choice::Auto,
             arithmetic: Arithmetic::default(),
             cache: None,
@@ -79,6 +83,12 @@ impl<'l> Builder<'l> {
     /// A schedule by name, instead of the planner's choice.
     pub fn schedule(mut self, name: impl Into<String>) -> Self {
         self.schedule = Some(name.into());
+        self
+    }
+
+    /// Sets a part of the variant of the kernels, as `Variant::set` of the compiler does.
+    pub fn variant(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variant.push((key.into(), value.into()));
         self
     }
 
@@ -128,6 +138,14 @@ impl<'l> Builder<'l> {
         pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref(), target)
     }
 
+    /// The kernels of a scheduled loop for a target.
+    ///
+    /// # Errors
+    /// A loop the mapping cannot handle, a variant that does not fit.
+    pub fn module(&self, loops: &Loops, target: Target, problem: &Problem) -> Result<Module, Error> {
+        pipeline::module(loops, target, problem.precision, problem.iterations, &self.variant)
+    }
+
     /// Compiles and loads.
     ///
     /// # Errors
@@ -151,7 +169,7 @@ impl<'l> Builder<'l> {
         let planned = pipeline::plan(&self.loaded.program, &problem, schedule, backend.target())?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
-        let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations)?;
+        let module = self.module(&plan.program, backend.target(), &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
         let data = problem.data.len();
