@@ -204,8 +204,16 @@ impl<'g> Model<'g> {
     }
 
     /// How a value is had at a time. In the run-up (`runup`) iterations begin at 0; later ones have no begin.
-    pub fn resolve(&self, p: &Placement, value: Instance, at: i64, runup: bool) -> Result<Resolved, String> {
+    pub fn resolve(&self, p: &Placement, value: Instance, c: At) -> Result<Resolved, String> {
         let (node, e) = value;
+        let At { at, runup, .. } = c;
+        if !runup && self.is_delayed(p, node) {
+            return match c.solution {
+                Some(held) if held == e => Ok(Resolved::Stored),
+                Some(held) if held < e => Ok(Resolved::Define),
+                _ => Err(format!("{} of iteration {e} is not held", self.graph.label(node))),
+            };
+        }
         if let Some(next) = self.next.get(&node) {
             if runup && e < 0 {
                 return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
@@ -246,7 +254,7 @@ impl<'g> Model<'g> {
         if r.seen.len() > 4096 {
             return Err("a value is recomputed without end".into());
         }
-        match self.resolve(p, value, c.at, c.runup)? {
+        match self.resolve(p, value, c)? {
             Resolved::Outside | Resolved::Stored => *r.loads.entry(value).or_default() |= near,
             Resolved::Alias(n, e) => self.read(p, (n, e), c, near, r)?,
             Resolved::Define => self.define(p, value, c, near, r)?,
@@ -303,7 +311,10 @@ impl<'g> Model<'g> {
     /// What the outputs of one sweep read.
     pub fn sweep_reads(&self, p: &Placement, outputs: &[Instance], at: i64, runup: bool) -> Result<Reads, String> {
         let mut reads = Reads::default();
-        let c = At { at, runup };
+        // Only the sweep that updates a delayed solution may read it.
+        let updates = self.delayed(p).filter(|x| outputs.iter().any(|o| o.0 == *x));
+        let solution = updates.map(|_| -i64::from(p.delay));
+        let c = At { at, runup, solution };
         for output in outputs {
             match self.graph.kind(output.0) {
                 NodeKind::Reduce(_, v, w) => {
@@ -416,6 +427,15 @@ impl<'g> Model<'g> {
         }
     }
 
+    /// The solution, where a placement updates it in some rounds only.
+    pub fn delayed(&self, p: &Placement) -> Option<NodeId> {
+        if p.delay > 1 { self.final_solution().map(|(node, _)| node) } else { None }
+    }
+
+    pub(super) fn is_delayed(&self, p: &Placement, node: NodeId) -> bool {
+        self.delayed(p) == Some(node)
+    }
+
     /// The node that carries the solution to the next round.
     pub fn final_solution(&self) -> Option<Instance> {
         let l = self.graph.main_loop()?;
@@ -426,9 +446,13 @@ impl<'g> Model<'g> {
 
 /// A time, and whether it is in the run-up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At {
+pub struct At {
+    /// The time.
     pub at: i64,
+    /// Whether it is in the run-up.
     pub runup: bool,
+    /// Iteration of the solution in memory, where its update is delayed.
+    pub solution: Option<i64>,
 }
 
 fn leaves(tree: &MapTree) -> Vec<NodeId> {

@@ -15,11 +15,14 @@ use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
 
 /// Words above the best that are still of interest: simpler sweeps may win with more words.
-const SLACK: usize = 2;
+const SLACK: f64 = 2.0;
 /// Outputs placed at the first look at what is stored.
 const FIRST_LOOK: usize = 100;
-/// Most buffers of one vector.
+/// Most buffers of one vector, beside those that a delayed update keeps.
 const MAX_VERSIONS: i64 = 3;
+
+/// Rounds between delayed updates of the solution that are tried.
+const DELAYS: [u32; 3] = [2, 3, 4];
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +78,7 @@ fn empty() -> Placement {
         versions: BTreeMap::new(),
         linear: BTreeSet::new(),
         behind: BTreeSet::new(),
+        delay: 1,
     }
 }
 
@@ -83,7 +87,7 @@ fn complete(model: &Model<'_>, mut p: Placement) -> Result<(Placement, Analysis)
     let last = p.times.values().copied().max().unwrap_or(0);
     p.first = last - p.sweeps + 1;
     let analysis = model.analyse(&p)?;
-    if analysis.versions.values().any(|v| *v > MAX_VERSIONS) {
+    if analysis.versions.values().any(|v| *v > MAX_VERSIONS + i64::from(p.delay) - 1) {
         return Err("too many buffers".into());
     }
     p.versions = analysis.versions.iter().map(|(n, v)| (*n, u32::try_from(*v).unwrap_or(1))).collect();
@@ -110,7 +114,7 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).collect();
     // Few stores first: what they find bounds the rest.
     stored.sort_by_key(BTreeSet::len);
-    let mut search = Search { model, steps: 0, until: 0, best: usize::MAX / 2, found: Vec::new() };
+    let mut search = Search { model, steps: 0, until: 0, best: f64::INFINITY, found: Vec::new() };
     let mut complete = optional.len() == all.len();
     let least = model.least_sweeps();
     for sweeps in least..=limits.sweeps.max(least) {
@@ -131,6 +135,7 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
         #[cfg(test)]
         println!("   S={sweeps} steps {} complete {complete}", search.steps);
     }
+    search.delay();
     Outcome { front: search.front(), complete }
 }
 
@@ -145,7 +150,7 @@ struct Search<'m, 'g> {
     /// Steps at which to stop.
     until: usize,
     /// Fewest words, with as many sweeps or fewer.
-    best: usize,
+    best: f64,
     found: Vec<Found>,
 }
 
@@ -239,11 +244,31 @@ impl Search<'_, '_> {
                 missing.remove(&v.0);
             }
         }
-        words + missing.len() > self.best + SLACK
+        (words + missing.len()) as f64 > self.best + SLACK
     }
 
     fn record(&mut self, p: &Placement) {
-        let Ok((placement, analysis)) = complete(self.model, p.clone()) else { return };
+        self.record_as(p.clone());
+    }
+
+    /// Delayed updates where words are fewest.
+    fn delay(&mut self) {
+        let mut least: BTreeMap<i64, f64> = BTreeMap::new();
+        for f in &self.found {
+            let words = least.entry(f.placement.sweeps).or_insert(f64::INFINITY);
+            *words = words.min(f.analysis.words);
+        }
+        let best = self.found.iter().filter(|f| f.analysis.words <= least[&f.placement.sweeps]);
+        let found: Vec<Placement> = best.map(|f| f.placement.clone()).collect();
+        for p in found {
+            for delay in DELAYS {
+                self.record_as(Placement { delay, ..p.clone() });
+            }
+        }
+    }
+
+    fn record_as(&mut self, p: Placement) {
+        let Ok((placement, analysis)) = complete(self.model, p) else { return };
         self.best = self.best.min(analysis.words);
         let buffers = analysis.versions.values().sum();
         let found = Found { placement, analysis, buffers };
@@ -259,7 +284,7 @@ impl Search<'_, '_> {
     }
 }
 
-type Key = (usize, i64, i64, f64, usize);
+type Key = (f64, i64, i64, f64, usize);
 
 fn key(f: &Found) -> Key {
     (f.analysis.words, f.placement.sweeps, f.buffers, f.analysis.work, f.placement.linear.len())
