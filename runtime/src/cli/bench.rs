@@ -1,7 +1,6 @@
 //! `bench`: the same solve again and again.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use serde_json::json;
 
@@ -10,19 +9,13 @@ use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::seconds;
 use super::{compile, report};
-use crate::backend::Arithmetic;
-use crate::backend::open::open;
-use crate::bandwidth::{Pattern, measure, sensible_bytes};
-use crate::cache::Cache;
 use crate::load::load;
 use crate::solve::{Inputs, Report, Solver};
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
-    if let Some(copy) = copy_bandwidth(args)? {
-        solver.set_copy_bandwidth(copy);
-    }
+    solver.measure_copy_bandwidth()?;
     let first = once(&mut solver)?;
     let mut runs = Vec::new();
     for _ in 0..args.runs {
@@ -49,15 +42,4 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
 
 fn once(solver: &mut Solver) -> Result<Report, Failure> {
     Ok(solver.solve_watched(&Inputs::new(), &mut |_| ControlFlow::Continue(()))?)
-}
-
-/// What a copy reaches on the same back end, in bytes per second; none where that means nothing.
-fn copy_bandwidth(args: &BenchArgs) -> Result<Option<f64>, Failure> {
-    let opened = open(args.run.backend, Arithmetic::default(), &Arc::new(Cache::of_user()))?;
-    let mut backend = opened.backend;
-    if backend.small_problems_only().is_some() {
-        return Ok(None);
-    }
-    let bytes = sensible_bytes(backend.target());
-    Ok(Some(measure(backend.as_mut(), Pattern::Copy, bytes)?.bytes_per_second))
 }

@@ -27,6 +27,7 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
     warn_of_refuted(&loaded, &solver)?;
+    solver.measure_copy_bandwidth()?;
     let (operator, sizes) = (solver.operator().clone(), solver.problem().sizes.clone());
     let vector = |path: &Option<PathBuf>, letters: &[String]| -> Result<Option<Vec<f64>>, Failure> {
         let order = arrays::order(&operator, letters)?;

@@ -158,9 +158,13 @@ impl Solver {
         &self.notices
     }
 
-    /// Tells the copy bandwidth of the device, in bytes per second, which reports compare with.
-    pub fn set_copy_bandwidth(&mut self, bytes_per_second: f64) {
-        self.copy_bandwidth = Some(bytes_per_second);
+    /// Measures the copy bandwidth of the device, which reports compare with.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn measure_copy_bandwidth(&mut self) -> Result<(), Error> {
+        self.copy_bandwidth = self.engine.copy_bandwidth()?;
+        Ok(())
     }
 
     /// Solves.
