@@ -358,11 +358,13 @@ pub enum Control {
         /// What is repeated.
         body: Vec<Control>,
     },
-    /// On rounds n, 2n, … of the innermost loop around it.
+    /// On rounds n, 2n, … of the innermost loop around it, or on the others.
     Every {
         /// n.
         n: u32,
-        /// What is done.
+        /// What is done on these rounds.
         body: Vec<Control>,
+        /// What is done on the other rounds.
+        otherwise: Vec<Control>,
     },
 }

@@ -43,9 +43,13 @@ fn controls_text(program: &Program, controls: &[Control], depth: usize, out: &mu
                 let _ = writeln!(out, "{pad}repeat{times}");
                 controls_text(program, body, depth + 1, out);
             }
-            Control::Every { n, body } => {
+            Control::Every { n, body, otherwise } => {
                 let _ = writeln!(out, "{pad}every {n}");
                 controls_text(program, body, depth + 1, out);
+                if !otherwise.is_empty() {
+                    let _ = writeln!(out, "{pad}otherwise");
+                    controls_text(program, otherwise, depth + 1, out);
+                }
             }
         }
     }

@@ -274,7 +274,11 @@ impl Order<'_> {
                     let vector = self.program.vectors.get(v.0).ok_or("an unknown vector")?;
                     rule(vector.versions > 1, || format!("{} has nothing to rotate", vector.name))?;
                 }
-                Control::Loop { body, .. } | Control::Every { body, .. } => self.controls(body, depth + 1)?,
+                Control::Loop { body, .. } => self.controls(body, depth + 1)?,
+                Control::Every { body, otherwise, .. } => {
+                    self.controls(body, depth + 1)?;
+                    self.controls(otherwise, depth + 1)?;
+                }
             }
         }
         Ok(())

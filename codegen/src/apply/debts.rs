@@ -33,8 +33,6 @@ pub(super) struct Debts {
     payments: Vec<Payment>,
     /// The k-th is 1 when k updates are pending.
     pending: Vec<ScalarId>,
-    /// Says that the solution is not updated in this round.
-    pub light: Option<ScalarId>,
 }
 
 impl Debts {
@@ -56,10 +54,6 @@ impl Debts {
             out.push(ScalarStmt::Assign { scalar: self.pending[k], value, text: String::new() });
         }
         out.extend(self.pending.first().map(|none| assign(*none, f64::from(u8::from(made)))));
-        if let (Some(light), Some(last)) = (self.light, self.pending.last()) {
-            let rest = if made { ScalarExpr::Number(1.0) } else { minus(ScalarExpr::Number(1.0), *last) };
-            out.push(ScalarStmt::Assign { scalar: light, value: rest, text: String::new() });
-        }
     }
 
     fn pay(&mut self, iteration: i64, sweep: &Sweep, due: (Option<ScalarId>, Option<usize>)) {
@@ -124,7 +118,6 @@ impl Writer<'_, '_> {
     }
 
     fn delayed_debts(&mut self, node: NodeId, solution: VectorId) -> Result<(), Illegal> {
-        self.debts.light = Some(self.sequencer.parts.scalar("solution_waits"));
         for k in 0..self.placement.delay {
             let name = format!("pending_{k}");
             self.debts.pending.push(self.sequencer.parts.scalar(&name));

@@ -4,8 +4,8 @@ use super::build::Parts;
 use super::sequence::pointwise;
 use crate::graph::Graph;
 use crate::loops::{
-    BinaryOp, Control, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId, SumKind,
-    Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
+    BinaryOp, Control, FenceId, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId,
+    SumKind, Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
 };
 use crate::math::{Operator, Rule, Space, TableExpr};
 use crate::trace::unit_roundoff;
@@ -159,13 +159,6 @@ pub(super) fn project_solution(graph: &Graph, parts: &mut Parts, solution: Vecto
     out.push(control);
 }
 
-/// The steps up to the first `every`, if no fence but the one before it precedes it; else none.
-fn first_every(body: &[Control]) -> usize {
-    let every = body.iter().position(|c| matches!(c, Control::Every { .. })).unwrap_or(0);
-    let fences = body[..every].iter().filter(|c| matches!(c, Control::Fence(_))).count();
-    if every > 0 && fences == 1 { every + 1 } else { 0 }
-}
-
 /// Advances the iteration in the first fence of a round.
 pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
     let advance = assign(
@@ -173,8 +166,9 @@ pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
         binary(BinaryOp::Add, ScalarExpr::Scalar(ScalarId::ITERATION), ScalarExpr::Number(1.0)),
         "iteration",
     );
-    if let [.., Control::Fence(light), Control::Every { body: whole, .. }] = &body[..first_every(body)]
-        && let Some(Control::Fence(whole)) = whole.last()
+    let first = body.iter().find(|c| !matches!(c, Control::Sweep(_) | Control::Rotate(_)));
+    if let Some(Control::Every { body: whole, otherwise: light, .. }) = first
+        && let (Some(whole), Some(light)) = (only_fence(whole), only_fence(light))
     {
         // One of the two runs in every round.
         for fence in [light, whole] {
@@ -182,16 +176,19 @@ pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
         }
         return;
     }
-    let first = body.iter().find_map(|c| match c {
-        Control::Fence(id) => Some(Some(*id)),
-        Control::Sweep(_) | Control::Rotate(_) => None,
-        Control::Loop { .. } | Control::Every { .. } => Some(None),
-    });
-    match first.flatten() {
-        Some(id) if parts.fences[id.0].predicate.is_none() => parts.fences[id.0].statements.insert(0, advance),
+    match first {
+        Some(Control::Fence(id)) if parts.fences[id.0].predicate.is_none() => {
+            parts.fences[id.0].statements.insert(0, advance)
+        }
         _ => {
             let fence = parts.fence("next_iteration", vec![advance], None);
             body.insert(0, fence);
         }
     }
+}
+
+/// The fence of steps that hold one fence and otherwise sweeps.
+fn only_fence(steps: &[Control]) -> Option<FenceId> {
+    let [sweeps @ .., Control::Fence(fence)] = steps else { return None };
+    sweeps.iter().all(|step| matches!(step, Control::Sweep(_))).then_some(*fence)
 }

@@ -191,11 +191,12 @@ impl Writer<'_, '_> {
         let all = outputs.clone();
         outputs.remove(solution);
         let mut after = state.to_vec();
-        self.variant(at, runup, &outputs, Some(false), &mut after, out)?;
+        let mut light = Vec::new();
+        self.variant(at, runup, &outputs, Some(false), &mut after, &mut light)?;
         let mut whole = Vec::new();
         self.variant(at, runup, &all, Some(true), state, &mut whole)?;
         state.copy_from_slice(&after);
-        out.push(Control::Every { n: self.placement.delay, body: whole });
+        out.push(Control::Every { n: self.placement.delay, body: whole, otherwise: light });
         Ok(())
     }
 
@@ -226,9 +227,8 @@ impl Writer<'_, '_> {
                 None => builder.store(&here, *n, *e, here.buffer(*n, *e)?)?,
             }
         }
-        let when = if whole == Some(false) { self.debts.light } else { None };
         if !builder.is_empty() {
-            let sweep = self.sequencer.parts.sweep(builder.finish(when));
+            let sweep = self.sequencer.parts.sweep(builder.finish(None));
             out.push(sweep);
         }
         let mut due = self.due(at, runup);
@@ -249,7 +249,7 @@ impl Writer<'_, '_> {
         if !statements.is_empty() {
             let names: Vec<&str> = due.iter().map(|(n, _)| graph.node(*n).name.as_str()).collect();
             let name = if names.is_empty() { "count_pending".into() } else { format!("finish_{}", names.join("_")) };
-            let fence = self.sequencer.parts.fence(&name, statements, when);
+            let fence = self.sequencer.parts.fence(&name, statements, None);
             out.push(fence);
         }
         Ok(())

@@ -141,8 +141,8 @@ impl<'p> Grid<'p> {
                         self.section(body);
                     }
                 }
-                Control::Every { n, body } if self.number.is_multiple_of(*n) => self.section(body),
-                Control::Every { .. } => {}
+                Control::Every { n, body, .. } if self.number.is_multiple_of(*n) => self.section(body),
+                Control::Every { otherwise, .. } => self.section(otherwise),
             }
         }
     }

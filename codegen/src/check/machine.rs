@@ -121,10 +121,9 @@ impl<'p> Machine<'p> {
                 self.rotation[v.0] = (self.rotation[v.0] + 1) % versions;
             }
             Control::Loop { times, body } => self.repeat(*times, body)?,
-            Control::Every { n, body } => {
-                if self.innermost.is_multiple_of(u64::from((*n).max(1))) {
-                    self.section(body)?;
-                }
+            Control::Every { n, body, otherwise } => {
+                let due = self.innermost.is_multiple_of(u64::from((*n).max(1)));
+                self.section(if due { body } else { otherwise })?;
             }
         }
         Ok(())

@@ -72,8 +72,10 @@ fn count(program: &Program, operator: &OperatorCost, controls: &[Control], weigh
                 let times = f64::from(times.unwrap_or(1));
                 count(program, operator, body, [weight[0] * times, weight[1]], total);
             }
-            Control::Every { n, body } => {
-                count(program, operator, body, [weight[0] / f64::from((*n).max(1)), weight[1]], total);
+            Control::Every { n, body, otherwise } => {
+                let share = weight[0] / f64::from((*n).max(1));
+                count(program, operator, body, [share, weight[1]], total);
+                count(program, operator, otherwise, [weight[0] - share, weight[1]], total);
             }
         }
     }
