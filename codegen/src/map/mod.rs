@@ -7,7 +7,7 @@
 //!
 //! Modules in reading order: [`point`] and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
 //! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
-//! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
+//! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
 mod builder;
@@ -15,6 +15,7 @@ mod coefficients;
 mod context;
 mod elimination;
 mod eval;
+mod factors;
 mod fence;
 mod fold;
 mod images;
