@@ -6,6 +6,7 @@
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
 use super::fold;
+use super::march::{self, Carry};
 use super::sums::{Accumulators, Places};
 use super::{MapError, Target};
 use crate::kernel::{Cmp, Expr, LoopKind, VarId};
@@ -84,13 +85,15 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         return Err(MapError::Variant("more blocks than a launch can have".into()));
     }
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
+    let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
     if dims == 1 {
         one_axis(&mut eval, &sums, &blocks, x)?;
     } else {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
-        walk(&mut eval, &sums, &blocks, &lanes)?;
+        walk(&mut eval, &sums, &blocks, &lanes, &carries)?;
     }
     let lane =
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
@@ -123,7 +126,13 @@ fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Re
 }
 
 /// Lanes over the first axes, a loop along the last.
-fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, u32)]) -> Result<(), MapError> {
+fn walk(
+    eval: &mut Eval,
+    sums: &Accumulators,
+    blocks: &Blocks,
+    lanes: &[(usize, u32)],
+    carries: &[Carry],
+) -> Result<(), MapError> {
     let cx = eval.cx;
     let last = cx.dims() - 1;
     let mut guards = Vec::new();
@@ -146,11 +155,22 @@ fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, 
         let first = fold::mul(blocks.tile(last), fold::int(chunk as i64));
         let first = eval.b.bind("first", first);
         let end = end_of(eval, last, first.clone(), chunk, "end");
+        let start = eval.b.bind_here("start", first.clone());
+        eval.frame.know(start, (0, n as i64 - 1));
+        eval.frame.own.push(start);
+        let carried = eval.start_march(carries)?;
+        eval.frame.own.pop();
         let k = eval.open_loop(cx.letters()[last]);
         eval.frame.know(k, (0, n as i64 - 1));
         eval.frame.own.push(k);
+        eval.step_march(&carried)?;
         sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
-        eval.close_loop(k, first, end, 1, LoopKind::Sequential);
+        eval.end_step(&carried);
+        let kind = match cx.options.variant.unroll {
+            0 | 1 => LoopKind::Sequential,
+            n => LoopKind::Unroll(n),
+        };
+        eval.close_loop(k, first, end, 1, kind);
         Ok(())
     })
 }

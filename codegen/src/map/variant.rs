@@ -12,6 +12,10 @@ pub struct Variant {
     pub chunk: u64,
     /// CUDA, a lane per line: lanes of a block along the two remaining axes.
     pub line_block: [u32; 2],
+    /// CUDA, point sweeps: values met again along the walk stay in registers.
+    pub carry: bool,
+    /// CUDA, point sweeps: points of the walk that a lane has in hand at a time.
+    pub unroll: u32,
     /// CUDA, line sweeps: lanes that a line is split over; one is a lane per line, none leaves it to the line's length.
     /// Lines along the fastest axis, or of a half bandwidth other than 1, always have a lane each.
     pub segments: Option<u32>,
@@ -51,6 +55,8 @@ impl Variant {
             block,
             chunk: walked.div_ceil(chunks).clamp(1, 16),
             line_block: [64, 1],
+            carry: true,
+            unroll: 1,
             segments: None,
             columns: 32,
             line_resident: None,
@@ -67,6 +73,8 @@ impl Variant {
             "block" => self.block = pair(key, value)?,
             "chunk" => self.chunk = number(key, value)?,
             "line_block" => self.line_block = pair(key, value)?,
+            "carry" => self.carry = number(key, value)?,
+            "unroll" => self.unroll = number(key, value)?,
             "segments" => self.segments = optional(key, value)?,
             "columns" => self.columns = number(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
@@ -89,6 +97,8 @@ impl Variant {
             ("block", format!("{}x{}", self.block[0], self.block[1])),
             ("chunk", self.chunk.to_string()),
             ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
+            ("carry", self.carry.to_string()),
+            ("unroll", self.unroll.to_string()),
             ("segments", auto(self.segments)),
             ("columns", self.columns.to_string()),
             ("line_resident", auto(self.line_resident)),
@@ -135,7 +145,8 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    value.trim().parse().map_err(|_| format!("`{key}` is a number, not `{value}`"))
+    let kind = if key == "carry" { "true or false" } else { "a number" };
+    value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 
 /// A number, or `auto`.
