@@ -8,7 +8,7 @@ use kernelwright_codegen::module::{Arg, Launch, Module};
 use super::Error;
 use super::cursor::Step;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, KernelHandle};
+use crate::backend::{Backend, BufferHandle, Counters, KernelHandle};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -100,6 +100,11 @@ impl Engine {
         }
         let bytes = sensible_bytes(backend.target());
         Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
+    }
+
+    /// What the back end has compiled, allocated and launched so far.
+    pub fn counters(&self) -> Counters {
+        self.device.backend.counters()
     }
 
     /// Elements of a vector: points times components.
