@@ -328,6 +328,8 @@ pub enum ScalarExpr {
     Call(Function, Vec<ScalarExpr>),
     /// 1 or 0.
     Truth(Box<ScalarCondition>),
+    /// The first value where the condition holds, otherwise the second. The other one may be infinite or NaN.
+    Select(Box<ScalarCondition>, Box<ScalarExpr>, Box<ScalarExpr>),
 }
 
 /// Conditions.

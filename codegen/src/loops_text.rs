@@ -149,6 +149,10 @@ fn scalar_text(program: &Program, e: &ScalarExpr) -> String {
             format!("{}({})", format!("{f:?}").to_lowercase(), args.join(", "))
         }
         ScalarExpr::Truth(c) => format!("[{}]", condition_text(program, c)),
+        ScalarExpr::Select(c, a, b) => {
+            let (a, b) = (scalar_text(program, a), scalar_text(program, b));
+            format!("({a} if {} else {b})", condition_text(program, c))
+        }
     }
 }
 

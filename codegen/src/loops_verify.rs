@@ -215,6 +215,9 @@ fn expr_reads(e: &ScalarExpr, f: Visit<'_>) -> Result<(), String> {
         ScalarExpr::Binary(_, a, b) => expr_reads(a, f).and_then(|()| expr_reads(b, f)),
         ScalarExpr::Call(_, args) => args.iter().try_for_each(|a| expr_reads(a, f)),
         ScalarExpr::Truth(c) => condition_reads(c, f),
+        ScalarExpr::Select(c, a, b) => {
+            condition_reads(c, f).and_then(|()| expr_reads(a, f)).and_then(|()| expr_reads(b, f))
+        }
     }
 }
 

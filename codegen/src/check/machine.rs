@@ -296,6 +296,10 @@ impl<'p> Machine<'p> {
                 let args: Result<Vec<Element>, Fault> = args.iter().map(|a| self.expr(a)).collect();
                 call(*f, &args?)
             }
+            ScalarExpr::Select(c, a, b) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                if self.condition(c, &mut Vec::new())? { a } else { b }
+            }
             ScalarExpr::Truth(c) => {
                 if self.condition(c, &mut Vec::new())? {
                     Element::ONE
@@ -351,6 +355,11 @@ fn sums_of_expr(e: &ScalarExpr, out: &mut Vec<SumId>) {
         }
         ScalarExpr::Call(_, args) => args.iter().for_each(|a| sums_of_expr(a, out)),
         ScalarExpr::Truth(c) => sums_of_condition(c, out),
+        ScalarExpr::Select(c, a, b) => {
+            sums_of_condition(c, out);
+            sums_of_expr(a, out);
+            sums_of_expr(b, out);
+        }
     }
 }
 

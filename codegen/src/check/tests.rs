@@ -152,6 +152,7 @@ fn change_scalar(e: &mut ScalarExpr, scalar: ScalarId, dice: &mut Dice) {
         ScalarExpr::Sum(s) => *s = SumId(s.0.saturating_sub(1)),
         ScalarExpr::Number(x) => *x += 1.0,
         ScalarExpr::Neg(a) => *e = (**a).clone(),
+        ScalarExpr::Select(_, a, b) => std::mem::swap(a, b),
         ScalarExpr::Param(_) | ScalarExpr::Call(..) | ScalarExpr::Truth(_) => {}
     }
 }

@@ -88,6 +88,20 @@ impl Eval<'_, '_> {
         Ok(row)
     }
 
+    /// Makes the row of a point that takes no part the identity.
+    pub(super) fn mask_row(&mut self, row: &mut LineRow, here: &Position) -> Result<(), MapError> {
+        let Some(active) = self.active(here)? else {
+            return Ok(());
+        };
+        let real = self.cx.real;
+        for entry in row.entries.values_mut() {
+            *entry = fold::select(active.clone(), entry.clone(), fold::real(0.0, real));
+        }
+        let excess = row.excess.take().unwrap_or(fold::real(0.0, real));
+        row.excess = Some(fold::select(active, excess, fold::real(1.0, real)));
+        Ok(())
+    }
+
     /// Adds a term's contributions.
     fn land_term(
         &mut self,

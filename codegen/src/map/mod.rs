@@ -7,7 +7,7 @@
 //!
 //! Modules in reading order: [`point`] and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
 //! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
-//! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines; [`builder`], [`fold`], [`tidy`] and
+//! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
 mod builder;
@@ -22,11 +22,13 @@ mod landing;
 mod line;
 mod line_plan;
 mod names;
+mod partition;
 mod point;
 mod position;
 mod reading;
 mod rows;
 mod scalars;
+mod separators;
 mod setup;
 mod sums;
 mod tidy;

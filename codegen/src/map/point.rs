@@ -96,7 +96,9 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
-    Ok(eval.b.finish(blocks.grid(), [x, y, 1], cx.index))
+    let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
+    kernel.resident_blocks = cx.options.variant.resident;
+    Ok((kernel, args))
 }
 
 /// One axis: every lane takes points a block apart.
@@ -289,6 +291,14 @@ fn part(
 
 /// How far a sweep's readings go from its point along the first axis, down and up.
 fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
+    reach_of_values(cx, sweep, &|_| false).into_iter().fold((0, 0), |mut all, own| {
+        widen(&mut all, own);
+        all
+    })
+}
+
+/// How far a row of the operator reaches along the first axis, down and up.
+pub(super) fn reach_of_row(cx: &Context) -> (i64, i64) {
     let op = cx.operator();
     let mut row = (0, 0);
     for r in &op.rows {
@@ -297,11 +307,17 @@ fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
     if let Some(mask) = &op.mask {
         widen(&mut row, reach(op, mask));
     }
+    row
+}
+
+/// How far the evaluation of each value reaches along the first axis; those that are kept are only read back.
+pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId) -> bool) -> Vec<(i64, i64)> {
+    let row = reach_of_row(cx);
     let mut values: Vec<(i64, i64)> = Vec::new();
-    let mut all = (0, 0);
-    for value in &sweep.values {
+    for (number, value) in sweep.values.iter().enumerate() {
         let of = |v: &ValueId| values[v.0];
         let own = match &value.kind {
+            _ if kept(ValueId(number)) => (0, 0),
             ValueKind::Load(_) | ValueKind::Solve(..) => (0, 0),
             ValueKind::Map(e) => {
                 let mut total = (0, 0);
@@ -313,9 +329,8 @@ fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
             ValueKind::AffinePart => row,
         };
         values.push(own);
-        widen(&mut all, own);
     }
-    all
+    values
 }
 
 /// Values that a pointwise expression reads.
@@ -332,7 +347,7 @@ pub(super) fn operands(e: &crate::loops::PointExpr, f: &mut impl FnMut(ValueId))
     }
 }
 
-fn widen(total: &mut (i64, i64), other: (i64, i64)) {
+pub(super) fn widen(total: &mut (i64, i64), other: (i64, i64)) {
     *total = (total.0.max(other.0), total.1.max(other.1));
 }
 

@@ -159,3 +159,29 @@ fn own_loops() {
         }
     }
 }
+
+#[test]
+fn show_fronts() {
+    for name in kernelwright_syntax::library::names() {
+        for m in [Preconditioner::Identity, Preconditioner::Jacobi, Preconditioner::Line(2)] {
+            let case = Case::library(name, m.clone());
+            let graph = case.graph();
+            let t = std::time::Instant::now();
+            let plans = plan(&graph, Limits::default()).unwrap();
+            println!("== {name} {m:?} {:?}", t.elapsed());
+            for p in &plans {
+                let legal = case.check(&p.program).err().unwrap_or_default();
+                println!(
+                    "   {} words {:.3} sweeps {} fences {} buffers {} flops {} {:?} {legal}",
+                    p.schedule.name,
+                    p.cost.words,
+                    p.cost.sweeps,
+                    p.cost.fences,
+                    p.cost.buffers,
+                    p.cost.flops,
+                    p.schedule.arithmetic
+                );
+            }
+        }
+    }
+}
