@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use kernelwright::backend::Target;
 use kernelwright::pipeline::Planned;
-use kernelwright_codegen::map::Variant;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::{loops_text, math_text};
 use kernelwright_syntax::program::Precision;
@@ -75,59 +74,30 @@ fn whole(program: &kernelwright_codegen::loops::Program, target: Target, precisi
     source(&kernels(program, target, precision, default_variant(program, target)), target)
 }
 
-/// A choice that a variant makes, shown on the first kernel of a program whose name begins so.
+/// A choice that a variant makes, away from its default, on the first kernel of a program that it changes.
 pub struct Axis {
-    name: &'static str,
     target: Target,
     program: &'static str,
-    kernel: &'static str,
-    change: fn(&mut Variant),
+    /// Keys and values of the variant; the first key names the case.
+    set: &'static [(&'static str, &'static str)],
 }
 
-/// Every axis of [`Variant`] once, away from its default.
-pub const AXES: [Axis; 6] = [
-    Axis {
-        name: "block",
-        target: Target::Cuda,
-        program: "poisson_3d",
-        kernel: "",
-        change: |variant| variant.block = [32, 4],
-    },
-    Axis {
-        name: "chunk",
-        target: Target::Cuda,
-        program: "poisson_2d",
-        kernel: "",
-        change: |variant| variant.chunk = 4,
-    },
-    Axis {
-        name: "line_block",
-        target: Target::Cuda,
-        program: "pressure_correction",
-        kernel: "",
-        change: |variant| variant.line_block = [32, 4],
-    },
-    Axis {
-        name: "fence_lanes",
-        target: Target::Cuda,
-        program: "poisson_2d",
-        kernel: "",
-        change: |variant| variant.fence_lanes = 64,
-    },
-    Axis {
-        name: "tile",
-        target: Target::Host,
-        program: "poisson_3d",
-        kernel: "",
-        change: |variant| variant.tile = [5, 3],
-    },
-    Axis {
-        name: "simd",
-        target: Target::Host,
-        program: "pressure_correction",
-        kernel: "",
-        change: |variant| variant.simd = 16,
-    },
+const fn axis(target: Target, program: &'static str, set: &'static [(&'static str, &'static str)]) -> Axis {
+    Axis { target, program, set }
+}
+
+/// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
+pub const AXES: [Axis; 10] = [
+    axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
+    axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
+    axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
+    axis(Target::Cuda, "pressure_correction", &[("line_block", "32x4"), ("segments", "1")]),
+    axis(Target::Cuda, "pressure_correction", &[("segments", "8")]),
+    axis(Target::Cuda, "pressure_correction", &[("columns", "16")]),
+    axis(Target::Cuda, "pressure_correction", &[("line_resident", "2")]),
+    axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64")]),
+    axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
+    axis(Target::Host, "pressure_correction", &[("simd", "16")]),
 ];
 
 /// The first kernel that differs from what the default gives; one that differs nowhere is no axis of this program.
@@ -137,14 +107,17 @@ fn of_axis(axis: &Axis) -> Golden {
     let program = &planned.plan().program;
     let usual = default_variant(program, axis.target);
     let mut variant = usual.clone();
-    (axis.change)(&mut variant);
+    for (key, value) in axis.set {
+        variant.set(key, value).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let name = axis.set[0].0;
     let one = |variant| kernels(program, axis.target, Precision::F64, variant);
     let pairs = one(usual).into_iter().zip(one(variant));
-    let mut changed = pairs.filter(|(before, after)| before != after && after.name.starts_with(axis.kernel));
-    let (_, kernel) = changed.next().unwrap_or_else(|| panic!("{}: changes no kernel of {}", axis.name, axis.program));
+    let mut changed = pairs.filter(|(before, after)| before != after);
+    let (_, kernel) = changed.next().unwrap_or_else(|| panic!("{name} changes no kernel of {}", axis.program));
     Golden {
-        name: format!("variant.{}.{}", axis.name, end(axis.target)),
-        description: format!("{}: kernel {} with another {}", axis.program, kernel.name, axis.name),
+        name: format!("variant.{name}.{}", end(axis.target)),
+        description: format!("{}: kernel {} with another {name}", axis.program, kernel.name),
         text: source(&[kernel], axis.target),
     }
 }

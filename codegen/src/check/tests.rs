@@ -1,3 +1,5 @@
+//! What a correct program passes and a wrong one fails.
+
 use super::field::mix;
 use super::grid::{Seen, observe};
 use super::*;

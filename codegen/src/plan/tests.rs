@@ -1,3 +1,5 @@
+//! Schedules of the library and of hard loops: legal, and as good as they should be.
+
 use super::cases::Case;
 use super::schedule::Order;
 use super::search::Limits;

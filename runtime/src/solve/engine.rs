@@ -9,7 +9,7 @@ use super::Error;
 use super::cursor::Step;
 use super::queue::Queue;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, KernelHandle};
+use crate::backend::{Backend, BufferHandle, Counters, KernelHandle};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -101,6 +101,11 @@ impl Engine {
         }
         let bytes = sensible_bytes(backend.target());
         Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
+    }
+
+    /// What the back end has compiled, allocated and launched so far.
+    pub fn counters(&self) -> Counters {
+        self.device.backend.counters()
     }
 
     /// What the back end has to say since it was asked last.

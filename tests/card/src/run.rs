@@ -1,6 +1,7 @@
 //! Runs a program's text on a back end, with everything given.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kernelwright::backend::Target;
 use kernelwright::backend::open::Choice;
@@ -77,8 +78,16 @@ pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, Stri
 
 /// Names of the schedules of a problem; they are the same for all targets.
 pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
+    // All back ends ask, and planning takes longer than solving.
+    static KNOWN: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(names) = known().get(&loaded.text) {
+        return Ok(names.clone());
+    }
     let planned = Solver::builder(loaded).plan(Target::Host).map_err(|error| error.to_string())?;
-    Ok(planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect())
+    let names: Vec<String> = planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect();
+    known().insert(loaded.text.clone(), names.clone());
+    Ok(names)
 }
 
 /// Unit roundoff.
