@@ -13,6 +13,7 @@ mod cli_usage;
 mod cli_verify;
 mod doctor;
 mod fake;
+mod matrix_corpus;
 mod npy;
 mod outputs;
 mod solve_driver;
