@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::args::InfoArgs;
 use super::failure::Failure;
 use super::out::Out;
-use super::table::columns;
+use super::table::labelled;
 use crate::matrix::statistics::{Comparison, Diagonal, RowLengths, Statistics};
 use crate::matrix::{Matrix, drawing, file};
 
@@ -33,7 +33,7 @@ fn save(path: &Path, text: &str) -> Result<(), Failure> {
 fn text(out: &mut Out, name: &str, matrix: &Matrix, statistics: &Statistics) -> Result<(), Failure> {
     out.line(format!("{name}: {}", matrix.form))?;
     let mut rows = Vec::new();
-    let mut row = |what: &str, text: String| rows.push(vec![format!("  {what}"), text]);
+    let mut row = |what: &str, text: String| rows.push((format!("  {what}"), text));
     if let Some(title) = &matrix.title {
         row("title", title.clone());
     }
@@ -45,7 +45,8 @@ fn text(out: &mut Out, name: &str, matrix: &Matrix, statistics: &Statistics) -> 
         row("magnitudes", format!("{low:.3e} … {high:.3e}"));
     }
     if let Some(comparison) = &statistics.symmetry {
-        row("symmetry", symmetry(comparison));
+        let largest = statistics.magnitudes.map_or(0.0, |range| range[1]);
+        row("symmetry", symmetry(comparison, largest));
     }
     if let Some(found) = &statistics.diagonal {
         row("diagonal", diagonal(found, statistics.rows));
@@ -60,7 +61,7 @@ fn text(out: &mut Out, name: &str, matrix: &Matrix, statistics: &Statistics) -> 
         }
     }
     matrix.notes().into_iter().for_each(|note| row("note", note));
-    columns(&rows).iter().try_for_each(|line| out.line(line))?;
+    labelled(&rows).iter().try_for_each(|line| out.line(line))?;
     out.line("\nentries in a row")?;
     bars(&statistics.row_lengths).iter().try_for_each(|line| out.line(line))
 }
@@ -74,7 +75,10 @@ fn row_lengths(lengths: &RowLengths) -> String {
     text
 }
 
-fn symmetry(comparison: &Comparison) -> String {
+/// `largest` is the largest magnitude of the matrix.
+fn symmetry(comparison: &Comparison, largest: f64) -> String {
+    // What rounding in the program that wrote the matrix explains, with room for long sums.
+    const ROUNDING: f64 = 1e-12;
     let Comparison { unmatched, defect, place, skew_defect } = comparison;
     match place {
         None if *unmatched == 0 => "symmetric".to_string(),
@@ -85,7 +89,8 @@ fn symmetry(comparison: &Comparison) -> String {
                 0 => "the pattern is symmetric".to_string(),
                 n => format!("{n} entries have no stored mirror"),
             };
-            format!("not symmetric: {pattern}; largest difference {defect:.3e}, at row {row}, column {column}")
+            let verdict = if *defect <= ROUNDING * largest { "symmetric up to rounding" } else { "not symmetric" };
+            format!("{verdict}: {pattern}; largest difference {defect:.3e}, at row {row}, column {column}")
         }
     }
 }
@@ -123,15 +128,15 @@ fn bars(lengths: &RowLengths) -> Vec<String> {
     const WIDTH: usize = 50;
     let most = lengths.histogram.iter().map(|bin| bin.rows).max().unwrap_or(0).max(1);
     let shown = lengths.histogram.iter().filter(|bin| bin.rows > 0);
-    let rows: Vec<Vec<String>> = shown
+    let rows: Vec<(String, String)> = shown
         .map(|bin| {
             // What exists is visible.
             let length = (bin.rows as f64 / most as f64 * WIDTH as f64).round().max(1.0) as usize;
             let count = format!("{} {}", "█".repeat(length), bin.rows);
-            vec![format!("  {:>9}", drawing::lengths(bin)), count]
+            (format!("  {:>9}", drawing::lengths(bin)), count)
         })
         .collect();
-    columns(&rows)
+    labelled(&rows)
 }
 
 fn object(name: &str, matrix: &Matrix, statistics: &Statistics) -> Value {

@@ -1,7 +1,7 @@
 //! What is this file?
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
@@ -25,9 +25,19 @@ pub fn from(source: impl Read) -> Result<Matrix, MatrixError> {
     let mut source = BufReader::new(source);
     if source.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
         let source = BufReader::new(MultiGzDecoder::new(source));
-        return plain(source);
+        return plain(source).map_err(|error| match error {
+            MatrixError::Io(error) if is_damage(error.kind()) => {
+                bad(format!("the gzip data is damaged or cut off ({error})"))
+            }
+            other => other,
+        });
     }
     plain(source)
+}
+
+/// Whether the decompressor speaks, not the operating system.
+fn is_damage(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }
 
 fn plain(mut source: impl BufRead) -> Result<Matrix, MatrixError> {

@@ -85,12 +85,15 @@ impl Matrix {
     /// What a user should know about how the file was read.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let entries = |n: usize| if n == 1 { "1 entry".to_string() } else { format!("{n} entries") };
-        if self.duplicates > 0 {
-            notes.push(format!("{} repeated a place and were added up", entries(self.duplicates)));
+        match self.duplicates {
+            0 => {}
+            1 => notes.push("1 entry stands at the place of another; they were added".to_string()),
+            n => notes.push(format!("{n} entries stand at places of others; they were added")),
         }
-        if self.zeros > 0 {
-            notes.push(format!("{} with the value zero, kept", entries(self.zeros)));
+        match self.zeros {
+            0 => {}
+            1 => notes.push("1 entry is zero; it was kept".to_string()),
+            n => notes.push(format!("{n} entries are zero; they were kept")),
         }
         if self.upper {
             notes.push("the upper triangle is stored; it was mirrored".to_string());

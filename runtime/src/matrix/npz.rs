@@ -51,11 +51,18 @@ fn word(npy: &[u8]) -> Option<String> {
 
 fn array(archive: &Archive, name: &str) -> Result<Vec<f64>, MatrixError> {
     let bytes = archive.member(name)?.ok_or_else(|| bad(format!("there is no {name} in the archive")))?;
-    let array = npy::read(&bytes[..]).map_err(|error| bad(format!("{name}: {error}")))?;
+    let array = npy::read(&bytes[..]).map_err(|error| bad(format!("{name}: {}", reason(&error.to_string()))))?;
     if array.shape.len() > 1 {
         return Err(bad(format!("{name}: an array with {} axes where one is expected", array.shape.len())));
     }
     Ok(array.values)
+}
+
+fn reason(error: &str) -> &str {
+    match error.contains("`|O`") {
+        true => "an array of Python objects is a pickle, which could run any code; it is not read",
+        false => error,
+    }
 }
 
 /// Whole numbers from 0 up; the f64 of the reader hold them exactly up to 2^53, beyond which nothing here has indices.

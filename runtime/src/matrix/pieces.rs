@@ -76,7 +76,7 @@ pub(super) fn read<P: Piece>(
             let room = declared.count - total;
             if parsed.piece.len() > room {
                 let line = blocks.line + parse::<P>(text, header, room).lines;
-                return Err(at(line, format!("more than the {} {} that are declared", declared.count, declared.name)));
+                return Err(at(line, format!("more {} than declared ({})", declared.name, declared.count)));
             }
             if let Some((line, reason)) = parsed.error {
                 return Err(at(blocks.line + line, reason));
@@ -89,7 +89,7 @@ pub(super) fn read<P: Piece>(
     if total < declared.count {
         let name = declared.name;
         let last = blocks.line.saturating_sub(1).max(1);
-        return Err(at(last, format!("the file ends after {total} of {} {name} that are declared", declared.count)));
+        return Err(at(last, format!("the file ends after {total} of {} declared {name}", declared.count)));
     }
     Ok(pieces)
 }

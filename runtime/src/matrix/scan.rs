@@ -173,7 +173,9 @@ pub(super) fn real(word: &[u8]) -> Option<f64> {
     // Fortran drops the letter of an exponent of three digits.
     let sign = text.rfind(['+', '-']).filter(|place| *place > 0)?;
     let (mantissa, exponent) = text.split_at(sign);
-    mantissa.ends_with(|c: char| c.is_ascii_digit() || c == '.').then(|| format!("{mantissa}e{exponent}").parse().ok())?
+    mantissa
+        .ends_with(|c: char| c.is_ascii_digit() || c == '.')
+        .then(|| format!("{mantissa}e{exponent}").parse().ok())?
 }
 
 /// Why a word is not the number that was asked for.
@@ -195,7 +197,7 @@ pub(super) fn refuse_index(word: &[u8]) -> String {
     match word {
         [] => "a number is missing".to_string(),
         _ if word.iter().all(u8::is_ascii_digit) => format!("`{shown}` does not fit in 64 bits"),
-        _ => format!("`{shown}` is not a whole number that counts from 1"),
+        _ => format!("`{shown}` is not an index; indices count from 1"),
     }
 }
 

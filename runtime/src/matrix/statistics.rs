@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::Csr;
+use super::triplets::is_believable;
 
 /// Everything that one pass over a matrix and one over its transpose show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -254,7 +255,8 @@ fn blocks(matrix: &Csr) -> Option<Blocks> {
     const SIZES: [usize; 6] = [8, 6, 5, 4, 3, 2];
     const FULL: f64 = 0.75;
     let divides = |size: &usize| matrix.rows().is_multiple_of(*size) && matrix.columns().is_multiple_of(*size);
-    let fits = SIZES.into_iter().filter(|_| matrix.entries() > 0).filter(divides);
+    let looked_at = matrix.entries() > 0 && is_believable(matrix.columns(), matrix.entries());
+    let fits = SIZES.into_iter().filter(|_| looked_at).filter(divides);
     let mut filled = fits.map(|size| Blocks { size, fill: fill(matrix, size) });
     filled.find(|blocks| blocks.fill >= FULL)
 }

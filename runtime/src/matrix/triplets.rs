@@ -28,19 +28,12 @@ pub struct Triplets {
 
 /// Sizes that are believed without entries to show for them.
 const FREE: usize = 1 << 24;
-/// Rows or columns for an entry that are believed beyond that.
+/// Rows for an entry that are believed beyond that.
 const SPARSEST: usize = 64;
 
-/// Refuses sizes that nothing in a file speaks for: storage grows with them, and a short file can name any number.
-pub(super) fn believe(rows: usize, columns: usize, entries: usize) -> Result<(), MatrixError> {
-    let most = entries.saturating_mul(SPARSEST).saturating_add(FREE);
-    match rows > most || columns > most {
-        true => Err(bad(format!(
-            "{rows} x {columns} with {entries} entries: a matrix with more than {SPARSEST} rows or columns for every \
-             entry (beyond {FREE}) is refused"
-        ))),
-        false => Ok(()),
-    }
+/// Whether entries speak for a size: storage grows with it, and a short file can name any number.
+pub(super) fn is_believable(size: usize, entries: usize) -> bool {
+    size <= entries.saturating_mul(SPARSEST).saturating_add(FREE)
 }
 
 impl Triplets {
@@ -74,7 +67,13 @@ impl Triplets {
     /// # Errors
     /// Sizes far beyond what the entries speak for.
     pub fn into_csr(self) -> Result<(Csr, usize), MatrixError> {
-        believe(self.rows, self.columns, self.len())?;
+        if !is_believable(self.rows, self.len()) {
+            return Err(bad(format!(
+                "{} rows for so few entries ({}) are refused; at most {SPARSEST} for every entry are believed, beyond {FREE}",
+                self.rows,
+                self.len()
+            )));
+        }
         let mut start = vec![0usize; self.rows + 1];
         for entry in self.entries() {
             start[entry.row + 1] += 1;

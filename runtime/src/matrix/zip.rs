@@ -40,7 +40,8 @@ impl<'b> Archive<'b> {
         let (mut at, count) = directory(bytes).ok_or_else(damaged)?;
         let mut members = Vec::new();
         for _ in 0..count {
-            let (member, next) = central(bytes, at).ok_or_else(|| bad("the directory of the zip archive is damaged"))?;
+            let (member, next) =
+                central(bytes, at).ok_or_else(|| bad("the directory of the zip archive is damaged"))?;
             members.push(member);
             at = next;
         }

@@ -32,11 +32,8 @@ fn show(matrix: &Matrix) -> String {
         csr.row(row).for_each(|(column, value)| writeln!(out, "{} {} {value:?}", row + 1, column + 1).unwrap());
     }
     let vectors = &matrix.vectors;
-    let kinds = [
-        ("right-hand side", &vectors.right_hand_sides),
-        ("guess", &vectors.guesses),
-        ("solution", &vectors.solutions),
-    ];
+    let kinds =
+        [("right-hand side", &vectors.right_hand_sides), ("guess", &vectors.guesses), ("solution", &vectors.solutions)];
     for (what, vectors) in kinds {
         vectors.iter().for_each(|vector| writeln!(out, "{what} {vector:?}").unwrap());
     }

@@ -41,12 +41,7 @@ pub fn read(bytes: &[u8]) -> Result<Matrix, MatrixError> {
     assemble(header, entries, triangle, vectors)
 }
 
-fn assemble(
-    header: Header,
-    entries: Vec<Entry>,
-    triangle: Triangle,
-    vectors: Vectors,
-) -> Result<Matrix, MatrixError> {
+fn assemble(header: Header, entries: Vec<Entry>, triangle: Triangle, vectors: Vectors) -> Result<Matrix, MatrixError> {
     let Header { symmetry, rows, columns, .. } = header;
     let zeros = entries.iter().filter(|entry| entry.value == 0.0).count();
     let mut parts = vec![entries];

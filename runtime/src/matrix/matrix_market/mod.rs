@@ -41,13 +41,7 @@ pub fn read_cut(source: impl Read, cut: Cut) -> Result<Matrix, MatrixError> {
     }
 }
 
-fn coordinate(
-    source: impl Read,
-    cut: Cut,
-    header: Header,
-    sizes: Sizes,
-    line: usize,
-) -> Result<Matrix, MatrixError> {
+fn coordinate(source: impl Read, cut: Cut, header: Header, sizes: Sizes, line: usize) -> Result<Matrix, MatrixError> {
     let form = header.to_string();
     let symmetry = header.symmetry;
     let declared = Declared { count: sizes.entries, name: "entries" };
@@ -65,8 +59,7 @@ fn coordinate(
     if upper {
         mirror(&mut parts);
     }
-    let (csr, duplicates) =
-        Triplets { rows: sizes.rows, columns: sizes.columns, symmetry, parts }.into_csr()?;
+    let (csr, duplicates) = Triplets { rows: sizes.rows, columns: sizes.columns, symmetry, parts }.into_csr()?;
     let stored = sizes.entries;
     Ok(Matrix { csr, symmetry, form, title: None, stored, duplicates, zeros, upper, vectors: Vectors::default() })
 }
