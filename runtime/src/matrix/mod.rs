@@ -8,6 +8,7 @@
 
 mod scan;
 mod triangle;
+mod compress;
 
 pub mod csr;
 pub mod triplets;

@@ -42,6 +42,9 @@ pub(super) trait Piece: Send {
 
     /// Number of items so far.
     fn len(&self) -> usize;
+
+    /// Gives back storage that was reserved for more.
+    fn finish(&mut self);
 }
 
 /// How many items there must be, and what they are called.
@@ -112,6 +115,7 @@ fn parse<P: Piece>(text: &[u8], header: &P::Header, limit: usize) -> Parsed<P> {
         scanner.next_line();
         lines += 1;
     }
+    piece.finish();
     Parsed { piece, lines, error: None }
 }
 

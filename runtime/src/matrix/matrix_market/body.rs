@@ -52,6 +52,10 @@ impl Piece for Coordinates {
     fn len(&self) -> usize {
         self.entries.len()
     }
+
+    fn finish(&mut self) {
+        self.entries.shrink_to_fit();
+    }
 }
 
 /// Values of the layout `array`, any number on a line.
@@ -76,6 +80,10 @@ impl Piece for Values {
 
     fn len(&self) -> usize {
         self.values.len()
+    }
+
+    fn finish(&mut self) {
+        self.values.shrink_to_fit();
     }
 }
 
