@@ -7,6 +7,7 @@ pub mod registry;
 pub mod handle;
 pub mod load;
 pub mod inputs;
+pub mod matrix;
 pub mod backend;
 pub mod bandwidth;
 pub mod cache;

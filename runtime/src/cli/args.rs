@@ -47,6 +47,10 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Solve repeatedly and report times and memory traffic.
     Bench(Box<BenchArgs>),
+    /// Say what a matrix looks like: sizes, row lengths, bandwidth, symmetry, diagonal.
+    Info(InfoArgs),
+    /// Convert a matrix from one file format to another.
+    Convert(ConvertArgs),
     /// List the programs declared in this binary and the solvers of the library.
     List,
     /// Say what was found on this machine, what not, and what would help.
@@ -302,4 +306,40 @@ pub(super) enum CacheAction {
     Verify,
     /// Remove everything.
     Clear,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kernelwright info A.mtx
+  kernelwright info bcsstk13.rsa --spy spy.svg --histogram lengths.svg --json
+
+What the file is shows in its contents: MatrixMarket, Harwell-Boeing, Rutherford-Boeing or SciPy's .npz, also compressed
+with gzip. Both triangles of a symmetric matrix are counted. Rows and columns count from 1.")]
+pub(super) struct InfoArgs {
+    /// A matrix.
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// Draw where the entries stand.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(super) spy: Option<PathBuf>,
+    /// Draw how many rows there are of which length.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(super) histogram: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kernelwright convert bcsstk13.rsa bcsstk13.mtx
+  kernelwright convert A.mtx.gz A.npz
+
+Read is what info reads; written are .mtx, .mtx.gz and .npz (csr of SciPy). A symmetric file stays one in .mtx.")]
+pub(super) struct ConvertArgs {
+    /// A matrix.
+    #[arg(value_name = "IN")]
+    pub(super) from: PathBuf,
+    /// Where to write it; the name's end says in which format.
+    #[arg(value_name = "OUT")]
+    pub(super) to: PathBuf,
 }

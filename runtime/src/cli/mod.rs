@@ -17,9 +17,11 @@ mod table;
 mod bench;
 mod cache;
 mod check;
+mod convert;
 mod doctor;
 mod emit;
 mod explain;
+mod info;
 mod ir;
 mod list;
 mod solve;
@@ -63,6 +65,8 @@ fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
         Command::Emit(args) => emit::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Bench(args) => bench::run(&args, out),
+        Command::Info(args) => info::run(&args, out),
+        Command::Convert(args) => convert::run(&args, out),
         Command::Doctor => doctor::run(out),
         Command::List => list::run(out),
         Command::Cache(args) => cache::run(&args, out),

@@ -21,6 +21,12 @@ fn line(row: &[String], widths: &[usize]) -> String {
     out.trim_end().to_string()
 }
 
+/// Names and what stands for them, both to the left.
+pub(super) fn labelled(rows: &[(String, String)]) -> Vec<String> {
+    let width = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(name, text)| format!("{name:<width$}  {text}").trim_end().to_string()).collect()
+}
+
 /// A quantity of bytes for people.
 pub(super) fn bytes(count: u64) -> String {
     let mut value = count as f64;

@@ -88,6 +88,13 @@ pub fn write(mut target: impl Write, shape: &[usize], values: &[f64], float: Flo
     target.flush()
 }
 
+/// A file of any type: header and elements as they are.
+pub(crate) fn encode(descr: &str, shape: &[usize], elements: impl IntoIterator<Item = u8>) -> Vec<u8> {
+    let mut bytes = header::encode(descr, shape);
+    bytes.extend(elements);
+    bytes
+}
+
 /// One element; `element` has the header's width.
 fn decode(element: &[u8], header: &Header) -> f64 {
     let mut bytes = [0u8; 8];

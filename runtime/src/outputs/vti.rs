@@ -70,6 +70,6 @@ pub fn write(mut target: impl Write, at: At, extents: [usize; 3], fields: &[Fiel
 }
 
 /// Text as it may stand in an attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

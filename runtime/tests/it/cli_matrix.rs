@@ -1,0 +1,96 @@
+//! The commands `info` and `convert`.
+
+use crate::cli::{file, folder, run};
+
+const SMALL: &str = "%%MatrixMarket matrix coordinate real symmetric
+3 3 5
+1 1 2
+2 1 -1
+2 2 2
+3 2 -1
+2 2 0.5
+";
+
+#[test]
+fn info_for_people_and_for_programs() {
+    let folder = folder("cli_matrix_info");
+    let path = file(&folder, "small.mtx", SMALL);
+    let [spy, histogram] = ["spy.svg", "lengths.svg"].map(|name| folder.join(name).display().to_string());
+    let ran = run(&["info", &path, "--spy", &spy, "--histogram", &histogram]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    let expected = "\
+small.mtx: MatrixMarket coordinate real symmetric
+  size         3 x 3, 6 entries (6.67e1 %)
+  row lengths  1 … 3, 2.00 on average, standard deviation 0.82
+  bandwidth    1 below, 1 above
+  magnitudes   1.000e0 … 2.500e0
+  symmetry     symmetric
+  diagonal     1 row without one (first: row 3); dominant in 2 of 3 rows
+  note         1 entry stands at the place of another; they were added
+
+entries in a row
+          1  ██████████████████████████████████████████████████ 1
+          2  ██████████████████████████████████████████████████ 1
+          3  ██████████████████████████████████████████████████ 1
+";
+    assert_eq!(ran.out, expected);
+    for svg in [spy, histogram] {
+        assert!(std::fs::read_to_string(svg).expect("written").starts_with("<svg"));
+    }
+    let object = run(&["info", &path, "--json"]).json();
+    assert_eq!((&object["statistics"]["entries"], &object["stored_entries"]), (&6.into(), &5.into()), "{object}");
+    assert_eq!(object["statistics"]["diagonal"]["first_missing"], 3);
+    assert_eq!((&object["duplicates"], &object["stored_symmetry"]), (&1.into(), &"symmetric".into()));
+}
+
+#[test]
+fn a_wrong_file_is_named_with_line_and_reason() {
+    let folder = folder("cli_matrix_wrong");
+    let path = file(&folder, "wrong.mtx", &SMALL.replace("3 2 -1", "3 4 -1"));
+    let ran = run(&["info", &path]);
+    assert_eq!((ran.status, ran.err), (1, format!("error: {path}: line 6: column 4 of a matrix with 3 columns\n")));
+    let missing = run(&["info", &folder.join("none.mtx").display().to_string(), "--json"]);
+    assert_eq!((missing.status, &missing.json()["error"]["kind"]), (1, &"input".into()));
+}
+
+#[test]
+fn convert_there_and_back() {
+    let folder = folder("cli_matrix_convert");
+    let path = file(&folder, "small.mtx", SMALL);
+    let names = ["a.npz", "b.mtx", "c.mtx.gz", "d.mtx"];
+    let [npz, plain, packed, last] = names.map(|name| folder.join(name).display().to_string());
+    for (from, to) in [(&path, &npz), (&npz, &plain), (&path, &packed), (&packed, &last)] {
+        let object = run(&["convert", from, to, "--json"]).json();
+        assert_eq!(object["entries"], 6, "{object}");
+    }
+    let read = |path: &str| std::fs::read_to_string(path).expect("written");
+    let general = "%%MatrixMarket matrix coordinate real general
+3 3 6
+1 1 2e0
+1 2 -1e0
+2 1 -1e0
+2 2 2.5e0
+2 3 -1e0
+3 2 -1e0
+";
+    assert_eq!(read(&plain), general);
+    let symmetric = "%%MatrixMarket matrix coordinate real symmetric
+3 3 4
+1 1 2e0
+2 1 -1e0
+2 2 2.5e0
+3 2 -1e0
+";
+    assert_eq!(read(&last), symmetric);
+}
+
+#[test]
+fn formats_that_are_not_written_are_wrong_usage() {
+    let folder = folder("cli_matrix_usage");
+    let path = file(&folder, "small.mtx", SMALL);
+    let ran = run(&["convert", &path, "out.rsa"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.err.contains("out.rsa: .mtx, .mtx.gz and .npz can be written"), "{}", ran.err);
+    let nowhere = folder.join("none/out.mtx").display().to_string();
+    assert_eq!(run(&["convert", &path, &nowhere]).status, 1);
+}
