@@ -167,7 +167,7 @@ fn show_fronts() {
             let case = Case::library(name, m.clone());
             let graph = case.graph();
             let t = std::time::Instant::now();
-            let plans = plan(&graph, Limits::default()).unwrap();
+            let plans = plan(&graph, Limits::default()).expect("the case has one");
             println!("== {name} {m:?} {:?}", t.elapsed());
             for p in &plans {
                 let legal = case.check(&p.program).err().unwrap_or_default();
