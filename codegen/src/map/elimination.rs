@@ -340,7 +340,7 @@ impl Mapper<'_, '_> {
         let factor = self.value(row.window[0]);
         let factor = fold::var(self.eval.b.bind_here("factor", factor));
         let k = fold::var(self.eval.frame.own[self.axis]);
-        for t in 0..w {
+        for (t, upper) in upper.iter().enumerate().take(w) {
             let from = if t + 1 < w {
                 self.value(row.window[t + 1])
             } else {
@@ -353,7 +353,7 @@ impl Mapper<'_, '_> {
                 }
                 entering
             };
-            self.set(row.window[t], fold::sub(from, fold::mul(factor.clone(), upper[t].clone())));
+            self.set(row.window[t], fold::sub(from, fold::mul(factor.clone(), upper.clone())));
         }
         let rest = row.border.iter().chain([&row.excess, &row.rhs]).zip(border.iter().chain([excess, rhs]));
         for (cell, value) in rest {

@@ -79,6 +79,9 @@ impl Factor {
 /// An end followed along the axes: its target and sign so far.
 type Trace = Option<(Option<Target>, i64)>;
 
+/// What is made of the ends that stay.
+type Leaf<'l> = &'l dyn Fn(&[(Option<Target>, i64)]) -> i64;
+
 impl Eval<'_, '_> {
     /// A value divided by the diagonal.
     pub(super) fn over_diagonal(&mut self, x: ValueId, c: usize, at: &Position) -> Result<Expr, MapError> {
@@ -335,22 +338,12 @@ fn on_line(piece: &Piece, inner: i64) -> Vec<Segment> {
 }
 
 /// What `leaf` makes of the ends that stay, as a factor by position. It gets (target, signed factor) of each.
-fn factor(
-    region: &[Coord],
-    ends: &[(Vec<Vec<Segment>>, i64)],
-    leaf: &dyn Fn(&[(Option<Target>, i64)]) -> i64,
-) -> Factor {
+fn factor(region: &[Coord], ends: &[(Vec<Vec<Segment>>, i64)], leaf: Leaf) -> Factor {
     let traces: Vec<Trace> = ends.iter().map(|(_, sign)| Some((None, *sign))).collect();
     follow(region, ends, 0, &traces, leaf)
 }
 
-fn follow(
-    region: &[Coord],
-    ends: &[(Vec<Vec<Segment>>, i64)],
-    axis: usize,
-    traces: &[Trace],
-    leaf: &dyn Fn(&[(Option<Target>, i64)]) -> i64,
-) -> Factor {
+fn follow(region: &[Coord], ends: &[(Vec<Vec<Segment>>, i64)], axis: usize, traces: &[Trace], leaf: Leaf) -> Factor {
     if axis == region.len() {
         let staying: Vec<(Option<Target>, i64)> = traces.iter().flatten().copied().collect();
         return Factor::Same(leaf(&staying));
