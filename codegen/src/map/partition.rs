@@ -42,8 +42,10 @@ pub(super) struct Shape {
 const MOST_SEGMENTS: u64 = 32;
 /// Points of a segment at most, likewise; more would not fit into registers.
 const MOST_LEVELS: u64 = 16;
-/// Points of a segment that lanes hold with ease.
-const LEVELS: u64 = 8;
+/// Words of an array that a lane holds with ease.
+const WORDS: u64 = 8;
+/// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes.
+const REGISTERS: [u64; 2] = [1 << 16, 64];
 
 impl Shape {
     /// The shape for the lines along an axis; none where a lane per line is the better or the only way.
@@ -57,7 +59,7 @@ impl Shape {
             Some(0 | 1) => return None,
             Some(wanted) => u64::from(wanted),
             None if n > MOST_SEGMENTS * MOST_LEVELS => return None,
-            None => n.div_ceil(LEVELS).clamp(2, MOST_SEGMENTS),
+            None => n.div_ceil(WORDS / words(cx)).clamp(2, MOST_SEGMENTS),
         };
         let (mut segments, mut levels) = divided(n, wanted.min(n / 2));
         if cyclic {
@@ -71,13 +73,34 @@ impl Shape {
                 return None;
             }
         }
-        let mut columns = u64::from(variant.columns);
+        // Half a group of f64 is as wide as a whole one of f32.
+        let half = words(cx) == 2 && segments.is_multiple_of(2);
+        let mut columns = variant.columns.map_or(if half { 16 } else { 32 }, u64::from);
         while columns > 1 && columns * segments > 1024 {
             columns /= 2;
         }
         // Whole groups of lanes, for the sums.
         let lanes = columns * segments;
         (lanes <= 1024 && lanes.is_multiple_of(32)).then_some(Shape { columns, segments, levels, cyclic })
+    }
+}
+
+/// Registers that a real takes.
+fn words(cx: &Context) -> u64 {
+    if cx.options.precision == Element::F32 { 1 } else { 2 }
+}
+
+/// Blocks that a multiprocessor should hold: where the arrays leave half of the registers to all else.
+fn resident(cx: &Context, shape: Shape, arrays: usize) -> Option<u32> {
+    match cx.options.variant.line_resident {
+        Some(0) => None,
+        Some(blocks) => Some(blocks),
+        None => {
+            let [all, a_lane] = REGISTERS;
+            let held = arrays as u64 * shape.levels * words(cx);
+            let blocks = all / a_lane / (shape.columns * shape.segments);
+            (held <= a_lane / 2 && blocks > 1).then_some(blocks as u32)
+        }
     }
 }
 
@@ -112,13 +135,14 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     };
     split.lane(&others, &blocks);
     split.solves()?;
-    let Split { mut eval, sums, .. } = split;
+    let Split { mut eval, sums, plan, stored, .. } = split;
+    let arrays = (3 * plan.solves.len() + plan.keeps.len() + stored.len()) * cx.grid.components;
     let lane = fold::add(Expr::Lane(0), fold::mul(fold::int(shape.columns as i64), Expr::Lane(1)));
     sums.finish(&mut eval.b, &mut places, lane, (shape.columns * shape.segments) as u32, blocks.number());
     let Shape { columns, segments, levels, .. } = shape;
     eval.b.doc.push(format!("{columns} lines a block, each in {segments} segments of {levels}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [columns as u32, segments as u32, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.line_resident;
+    kernel.resident_blocks = resident(cx, shape, arrays);
     Ok((kernel, args))
 }
 

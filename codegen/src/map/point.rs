@@ -100,7 +100,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.resident;
+    kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
     Ok((kernel, args))
 }
 

@@ -19,11 +19,12 @@ pub struct Variant {
     /// CUDA, line sweeps: lanes that a line is split over; one is a lane per line, none leaves it to the line's length.
     /// Lines along the fastest axis, or of a half bandwidth other than 1, always have a lane each.
     pub segments: Option<u32>,
-    /// CUDA, lines that are split: lines side by side in a block.
-    pub columns: u32,
-    /// CUDA, lines that are split: blocks that a multiprocessor should hold, which limits registers.
+    /// CUDA, lines that are split: lines side by side in a block; none leaves it to the precision.
+    pub columns: Option<u32>,
+    /// CUDA, lines that are split: blocks that a multiprocessor should hold, which limits registers; 0 sets no limit,
+    /// none leaves it to what a lane holds.
     pub line_resident: Option<u32>,
-    /// CUDA, point sweeps: likewise.
+    /// CUDA, point sweeps: blocks that a multiprocessor should hold; none and 0 set no limit.
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
@@ -34,8 +35,10 @@ pub struct Variant {
     pub fence_lanes: u32,
 }
 
-/// Blocks that keep a device busy.
-const ENOUGH_BLOCKS: u64 = 1024;
+/// Blocks that keep a device busy: eight for each of 132 multiprocessors.
+const ENOUGH_BLOCKS: u64 = 1056;
+/// Points of a walk at most: its two ends are read by the neighbours too, which long walks make up for.
+const MOST_POINTS: u64 = 64;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
 const ENOUGH_TILES: u64 = 128;
 
@@ -53,12 +56,12 @@ impl Variant {
         let chunks = ENOUGH_BLOCKS.div_ceil(if grid.axes.len() == 1 { 1 } else { tiles }).min(walked).max(1);
         Variant {
             block,
-            chunk: walked.div_ceil(chunks).clamp(1, 16),
+            chunk: walked.div_ceil(chunks).clamp(1, MOST_POINTS),
             line_block: [64, 1],
             carry: true,
             unroll: 1,
             segments: None,
-            columns: 32,
+            columns: None,
             line_resident: None,
             resident: None,
             tile: tile(target, size(1), size(2)),
@@ -76,7 +79,7 @@ impl Variant {
             "carry" => self.carry = number(key, value)?,
             "unroll" => self.unroll = number(key, value)?,
             "segments" => self.segments = optional(key, value)?,
-            "columns" => self.columns = number(key, value)?,
+            "columns" => self.columns = optional(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
@@ -100,7 +103,7 @@ impl Variant {
             ("carry", self.carry.to_string()),
             ("unroll", self.unroll.to_string()),
             ("segments", auto(self.segments)),
-            ("columns", self.columns.to_string()),
+            ("columns", auto(self.columns)),
             ("line_resident", auto(self.line_resident)),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
@@ -126,7 +129,10 @@ impl Variant {
         if !self.fence_lanes.is_power_of_two() {
             return Err(MapError::Variant("the lanes of a fence are not a power of two".into()));
         }
-        if self.columns == 0 || self.columns > 1024 {
+        if [self.resident, self.line_resident].iter().flatten().any(|&n| n > 32) {
+            return Err(MapError::Variant("a multiprocessor holds at most 32 blocks".into()));
+        }
+        if self.columns.is_some_and(|n| n == 0 || n > 1024) {
             return Err(MapError::Variant("a block has between 1 and 1024 lines side by side".into()));
         }
         if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {

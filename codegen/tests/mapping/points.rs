@@ -1,7 +1,8 @@
 //! Sweeps over points.
 
+use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::*;
-use kernelwright_codegen::map::Variant;
+use kernelwright_codegen::map::{Target, Variant};
 use kernelwright_codegen::math_eval::Evaluator;
 use kernelwright_tests::random::Random;
 
@@ -86,5 +87,51 @@ fn readings(case: &Case, seed: u64) {
             close("dot", &[machine.scalar(5)], &[dot], |_| eps * total, text);
             close("max", &[machine.scalar(6)], &[largest], |_| eps * total, text);
         }
+    }
+}
+
+/// What a lane meets again along its walk is neither loaded nor computed again, and the result is the same to the bit.
+#[test]
+fn a_walk_carries_values() {
+    let text = "operator box {
+    grid cells [i: nx, j: ny, k: nz];
+    flux X[i+1/2] = u[i+1] - u;
+    flux Y[j+1/2] = u[j+1] - u;
+    flux Z[k+1/2] = 3 * (u[k+1] - u);
+    apply u => u - div(X) - div(Y) - div(Z);
+    boundary i, j, k: no_flux;
+}
+problem main { operator box(nx = 32, ny = 4, nz = 21); rhs random(seed = 1); solver richardson; iterations 3; }
+";
+    let case = Case::parse(text, 1);
+    let mut build = Build::new(&case.op, &["z", "p", "u", "q", "p_next"]);
+    let add = |a: usize, b: usize| {
+        let scaled = Box::new(PointExpr::Binary(BinaryOp::Mul, s(5), v(b)));
+        ValueKind::Map(PointExpr::Binary(BinaryOp::Add, v(a), scaled))
+    };
+    let values = vec![
+        value("z", load(0)),
+        value("p", load(1)),
+        value("u", load(2)),
+        value("p", add(0, 1)),
+        value("q", ValueKind::Apply(ValueId(3))),
+        value("u", add(2, 1)),
+    ];
+    build.sweep("step", Granule::Point, values, vec![store(4, 3), store(3, 4), store(5, 2)], vec![]);
+    let mut random = Random::new(9);
+    let given: Vec<Vec<f64>> = (0..3).map(|_| random.vector(case.len())).collect();
+    let run = |carry: bool, chunk: u64| {
+        let variant = Variant { carry, chunk, block: [32, 4], ..Variant::for_grid(Target::Cuda, case.grid()) };
+        let mut machine = Machine::new(&case, &build.program, Target::Cuda, Element::F64, Some(variant));
+        given.iter().enumerate().for_each(|(n, x)| machine.write(n, x));
+        machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
+        let loads = machine.sweep(0);
+        (loads, [2, 3, 4].map(|n| machine.read(n)))
+    };
+    for chunk in [21, 8] {
+        let (carried, afresh) = (run(true, chunk), run(false, chunk));
+        assert_eq!(carried.1, afresh.1);
+        // Six neighbours and the point itself, of two vectors, against four neighbours and the point above.
+        assert!(carried.0 * 5 < afresh.0 * 4, "{} loads instead of {}", carried.0, afresh.0);
     }
 }

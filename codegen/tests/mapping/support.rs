@@ -1,6 +1,6 @@
 //! Small loop programs by hand, and a machine that runs a mapped module in the interpreter.
 
-use kernelwright_codegen::interp::{BufferHandle, Memory, Native, Options as RunOptions, launch};
+use kernelwright_codegen::interp::{BufferHandle, Memory, Native, Options as RunOptions, Stats, launch};
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::kernel_verify::verify;
 use kernelwright_codegen::loops::*;
@@ -191,7 +191,7 @@ impl<'a> Machine<'a> {
         machine
     }
 
-    fn launch(&mut self, l: &Launch) {
+    fn launch(&mut self, l: &Launch) -> Stats {
         let args: Vec<BufferHandle> = l
             .args
             .iter()
@@ -206,16 +206,17 @@ impl<'a> Machine<'a> {
             })
             .collect();
         let kernel = &self.module.kernels[l.kernel];
-        if let Err(e) = launch(kernel, &args, &mut self.memory, &RunOptions::default()) {
+        launch(kernel, &args, &mut self.memory, &RunOptions::default()).unwrap_or_else(|e| {
             let text = kernelwright_codegen::print::c(std::slice::from_ref(kernel));
             panic!("{e}\n{}\n{text}", self.case.text);
-        }
+        })
     }
 
-    pub fn sweep(&mut self, number: usize) {
-        for launch in self.module.sweeps[number].clone() {
-            self.launch(&launch);
-        }
+    /// Runs a sweep; its loads from all buffers.
+    pub fn sweep(&mut self, number: usize) -> u64 {
+        let launches = self.module.sweeps[number].clone();
+        let stats = launches.iter().map(|launch| self.launch(launch));
+        stats.flat_map(|s| s.buffers).map(|b| b.loads).sum()
     }
 
     pub fn fence(&mut self, number: usize) {
