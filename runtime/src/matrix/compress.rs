@@ -56,15 +56,15 @@ pub(super) fn compress(triplets: Triplets) -> Result<(Csr, usize), MatrixError> 
 
 /// Rows that a part of the file has entries for.
 fn reach(part: &[Entry], symmetry: Symmetry) -> Range<usize> {
-    let mut range = usize::MAX..0;
+    let (mut first, mut end) = (usize::MAX, 0);
     for entry in part {
         let (mut low, mut high) = (entry.row, entry.row);
         if symmetry != Symmetry::General {
             (low, high) = (low.min(entry.column), high.max(entry.column));
         }
-        range = range.start.min(low)..range.end.max(high + 1);
+        (first, end) = (first.min(low), end.max(high + 1));
     }
-    range
+    first..end
 }
 
 /// Calls `take` for every entry, mirrored ones included, of some rows.
