@@ -176,6 +176,7 @@ pub enum ScalarTree {
     Binary(BinaryOp, Box<ScalarTree>, Box<ScalarTree>),
     Call(Function, Vec<ScalarTree>),
     Truth(Box<CondTree>),
+    Select(Box<CondTree>, Box<ScalarTree>, Box<ScalarTree>),
 }
 
 /// Conditions on scalars.
@@ -336,6 +337,11 @@ impl ScalarTree {
             }
             ScalarTree::Call(_, args) => args.iter().for_each(|a| a.visit(f)),
             ScalarTree::Truth(c) => c.visit(f),
+            ScalarTree::Select(c, a, b) => {
+                c.visit(f);
+                a.visit(f);
+                b.visit(f);
+            }
         }
     }
 }
@@ -473,6 +479,9 @@ impl Graph {
                 format!("{}({})", format!("{f:?}").to_lowercase(), args.join(", "))
             }
             ScalarTree::Truth(c) => format!("[{}]", self.cond_text(c)),
+            ScalarTree::Select(c, a, b) => {
+                format!("({} if {} else {})", self.scalar_text(a), self.cond_text(c), self.scalar_text(b))
+            }
         }
     }
 

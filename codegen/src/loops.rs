@@ -328,6 +328,8 @@ pub enum ScalarExpr {
     Call(Function, Vec<ScalarExpr>),
     /// 1 or 0.
     Truth(Box<ScalarCondition>),
+    /// The first value where the condition holds, otherwise the second. The other one may be infinite or NaN.
+    Select(Box<ScalarCondition>, Box<ScalarExpr>, Box<ScalarExpr>),
 }
 
 /// Conditions.
@@ -356,11 +358,13 @@ pub enum Control {
         /// What is repeated.
         body: Vec<Control>,
     },
-    /// On rounds n, 2n, … of the innermost loop around it.
+    /// On rounds n, 2n, … of the innermost loop around it, or on the others.
     Every {
         /// n.
         n: u32,
-        /// What is done.
+        /// What is done on these rounds.
         body: Vec<Control>,
+        /// What is done on the other rounds.
+        otherwise: Vec<Control>,
     },
 }

@@ -43,9 +43,13 @@ fn controls_text(program: &Program, controls: &[Control], depth: usize, out: &mu
                 let _ = writeln!(out, "{pad}repeat{times}");
                 controls_text(program, body, depth + 1, out);
             }
-            Control::Every { n, body } => {
+            Control::Every { n, body, otherwise } => {
                 let _ = writeln!(out, "{pad}every {n}");
                 controls_text(program, body, depth + 1, out);
+                if !otherwise.is_empty() {
+                    let _ = writeln!(out, "{pad}otherwise");
+                    controls_text(program, otherwise, depth + 1, out);
+                }
             }
         }
     }
@@ -149,6 +153,10 @@ fn scalar_text(program: &Program, e: &ScalarExpr) -> String {
             format!("{}({})", format!("{f:?}").to_lowercase(), args.join(", "))
         }
         ScalarExpr::Truth(c) => format!("[{}]", condition_text(program, c)),
+        ScalarExpr::Select(c, a, b) => {
+            let (a, b) = (scalar_text(program, a), scalar_text(program, b));
+            format!("({a} if {} else {b})", condition_text(program, c))
+        }
     }
 }
 

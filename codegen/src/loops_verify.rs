@@ -215,6 +215,9 @@ fn expr_reads(e: &ScalarExpr, f: Visit<'_>) -> Result<(), String> {
         ScalarExpr::Binary(_, a, b) => expr_reads(a, f).and_then(|()| expr_reads(b, f)),
         ScalarExpr::Call(_, args) => args.iter().try_for_each(|a| expr_reads(a, f)),
         ScalarExpr::Truth(c) => condition_reads(c, f),
+        ScalarExpr::Select(c, a, b) => {
+            condition_reads(c, f).and_then(|()| expr_reads(a, f)).and_then(|()| expr_reads(b, f))
+        }
     }
 }
 
@@ -271,7 +274,11 @@ impl Order<'_> {
                     let vector = self.program.vectors.get(v.0).ok_or("an unknown vector")?;
                     rule(vector.versions > 1, || format!("{} has nothing to rotate", vector.name))?;
                 }
-                Control::Loop { body, .. } | Control::Every { body, .. } => self.controls(body, depth + 1)?,
+                Control::Loop { body, .. } => self.controls(body, depth + 1)?,
+                Control::Every { body, otherwise, .. } => {
+                    self.controls(body, depth + 1)?;
+                    self.controls(otherwise, depth + 1)?;
+                }
             }
         }
         Ok(())

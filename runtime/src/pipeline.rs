@@ -124,11 +124,17 @@ fn preferred(plans: &[Plan], target: Target) -> usize {
     same.min_by(|a, b| weight(&plans[*a]).total_cmp(&weight(&plans[*b]))).unwrap_or(0)
 }
 
-/// Maps a scheduled loop to kernels of a target.
+/// Maps a scheduled loop to kernels of a target; `set` changes parts of the default variant.
 ///
 /// # Errors
 /// A loop the mapping cannot handle.
-pub fn module(loops: &loops::Program, target: Target, precision: Precision, limit: u32) -> Result<Module, Error> {
+pub fn module(
+    loops: &loops::Program,
+    target: Target,
+    precision: Precision,
+    limit: u32,
+    set: &[(String, String)],
+) -> Result<Module, Error> {
     let target = match target {
         Target::Cuda => map::Target::Cuda,
         Target::Host => map::Target::Host,
@@ -138,7 +144,10 @@ pub fn module(loops: &loops::Program, target: Target, precision: Precision, limi
         Precision::F64 => Element::F64,
     };
     let Space::Axes(grid) = &loops.operator.space;
-    let variant = Variant::for_grid(target, grid);
+    let mut variant = Variant::for_grid(target, grid);
+    for (key, value) in set {
+        variant.set(key, value).map_err(Error::Usage)?;
+    }
     let options = Options { target, precision, history_len: history_len(limit), variant };
     map::map(loops, &options).map_err(|error| match error {
         MapError::Unsupported(_) | MapError::Precision(_) | MapError::Variant(_) => Error::Input(error.to_string()),

@@ -5,5 +5,6 @@
 //! another, reflects outside positions step by step, and keeps every value as an affine form in the unknowns.
 
 pub mod dense;
+pub mod loops;
 pub mod oracle;
 pub mod random;

@@ -305,6 +305,11 @@ pub(super) fn scalar_expr(
             ScalarExpr::Call(*f, args?)
         }
         ScalarTree::Truth(c) => ScalarExpr::Truth(Box::new(scalar_condition(c, read)?)),
+        ScalarTree::Select(c, a, b) => {
+            let c = scalar_condition(c, read)?;
+            let a = scalar_expr(a, read)?;
+            ScalarExpr::Select(Box::new(c), Box::new(a), Box::new(scalar_expr(b, read)?))
+        }
     })
 }
 

@@ -4,8 +4,8 @@ use super::build::Parts;
 use super::sequence::pointwise;
 use crate::graph::Graph;
 use crate::loops::{
-    BinaryOp, Control, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId, SumKind,
-    Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
+    BinaryOp, Control, FenceId, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId,
+    SumKind, Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
 };
 use crate::math::{Operator, Rule, Space, TableExpr};
 use crate::trace::unit_roundoff;
@@ -166,16 +166,29 @@ pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
         binary(BinaryOp::Add, ScalarExpr::Scalar(ScalarId::ITERATION), ScalarExpr::Number(1.0)),
         "iteration",
     );
-    let first = body.iter().find_map(|c| match c {
-        Control::Fence(id) => Some(Some(*id)),
-        Control::Sweep(_) | Control::Rotate(_) => None,
-        Control::Loop { .. } | Control::Every { .. } => Some(None),
-    });
-    match first.flatten() {
-        Some(id) if parts.fences[id.0].predicate.is_none() => parts.fences[id.0].statements.insert(0, advance),
+    let first = body.iter().find(|c| !matches!(c, Control::Sweep(_) | Control::Rotate(_)));
+    if let Some(Control::Every { body: whole, otherwise: light, .. }) = first
+        && let (Some(whole), Some(light)) = (only_fence(whole), only_fence(light))
+    {
+        // One of the two runs in every round.
+        for fence in [light, whole] {
+            parts.fences[fence.0].statements.insert(0, advance.clone());
+        }
+        return;
+    }
+    match first {
+        Some(Control::Fence(id)) if parts.fences[id.0].predicate.is_none() => {
+            parts.fences[id.0].statements.insert(0, advance)
+        }
         _ => {
             let fence = parts.fence("next_iteration", vec![advance], None);
             body.insert(0, fence);
         }
     }
+}
+
+/// The fence of steps that hold one fence and otherwise sweeps.
+fn only_fence(steps: &[Control]) -> Option<FenceId> {
+    let [sweeps @ .., Control::Fence(fence)] = steps else { return None };
+    sweeps.iter().all(|step| matches!(step, Control::Sweep(_))).then_some(*fence)
 }

@@ -4,6 +4,7 @@
 //! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`].
 
 mod build;
+mod debts;
 mod frame;
 mod homes;
 mod rounds;
@@ -79,9 +80,9 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         solution: Some(solution),
     };
     let mut start = sequencer.region(&graph.start, None)?;
-    let (mut body, fixups) = match (&schedule.main, graph.main_loop()) {
+    let rounds::Rounds { mut body, mut finish, reset: owed } = match (&schedule.main, graph.main_loop()) {
         (Some(placement), Some(l)) => rounds::rounds(&mut sequencer, l, placement, solution, &mut start)?,
-        _ => (sequencer.region(&graph.body, None)?, Vec::new()),
+        _ => rounds::Rounds { body: sequencer.region(&graph.body, None)?, finish: Vec::new(), reset: Vec::new() },
     };
     if schedule.main.is_none()
         && let Some(Control::Loop { body, .. }) = body.iter_mut().find(|c| matches!(c, Control::Loop { .. }))
@@ -90,12 +91,7 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
     }
     let residual = sequencer.region(&graph.residual, None)?;
     let mut reset = vec![zero(ScalarId::ITERATION)];
-    let mut finish = Vec::new();
-    for (flag, sweep) in fixups {
-        reset.push(zero(flag));
-        let control = sequencer.parts.sweep(sweep);
-        finish.push(control);
-    }
+    reset.extend(owed);
     let mut parts = sequencer.parts;
     let prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
     frame::project_solution(graph, &mut parts, solution, &mut finish);

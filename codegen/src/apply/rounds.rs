@@ -7,16 +7,24 @@
 use std::collections::BTreeMap;
 
 use super::build::{Context, Illegal, Source, SweepBuilder, scalar_statements};
+use super::debts::Debts;
 use super::frame;
 use super::sequence::Sequencer;
 use crate::graph::{Loop, NodeId, NodeKind, ReduceKind};
-use crate::loops::{Control, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep, VectorId, Version};
+use crate::loops::{Control, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, VectorId, Version};
 use crate::plan::analysis::Analysis;
-use crate::plan::model::{Instance, Model, Resolved};
+use crate::plan::model::{At, Instance, Model, Resolved};
 use crate::plan::schedule::Placement;
 
-/// Body of the program, and the sweeps of `finish` with the scalars that say whether they are due.
-type Rounds = (Vec<Control>, Vec<(ScalarId, Sweep)>);
+/// A placed loop.
+pub(super) struct Rounds {
+    /// The loop.
+    pub body: Vec<Control>,
+    /// What an exit owes.
+    pub finish: Vec<Control>,
+    /// What says at the beginning of a solve that nothing is owed.
+    pub reset: Vec<ScalarStmt>,
+}
 
 /// Writes the rounds; the run-up goes to the end of `start`.
 pub(super) fn rounds(
@@ -35,13 +43,13 @@ pub(super) fn rounds(
         placement,
         analysis: &analysis,
         old: BTreeMap::new(),
-        fixups: Vec::new(),
-        owed: BTreeMap::new(),
+        debts: Debts::default(),
     };
     writer.enter(l, start)?;
-    writer.fixups(solution)?;
+    writer.plan_debts(solution)?;
+    writer.enter_delay(start);
     let begin = placement.times.values().chain(analysis.scalar_times.values()).copied().min().unwrap_or(0);
-    let mut state = vec![false; writer.fixups.len()];
+    let mut state = vec![false; writer.debts.flags.len()];
     for at in begin.min(placement.first)..placement.first {
         writer.position(at, true, &mut state, start)?;
     }
@@ -50,27 +58,24 @@ pub(super) fn rounds(
         writer.position(at, false, &mut state, &mut body)?;
     }
     writer.settle(&state, &mut body);
-    let fixups = writer.fixups;
+    let (finish, reset) = writer.finish();
     frame::advance_iteration(&mut sequencer.parts, &mut body);
     let turning = sequencer.parts.vectors.iter().enumerate().filter(|(_, v)| v.versions > 1);
     body.extend(turning.map(|(id, _)| Control::Rotate(VectorId(id))));
-    Ok((vec![Control::Loop { times: l.times, body }], fixups))
+    Ok(Rounds { body: vec![Control::Loop { times: l.times, body }], finish, reset })
 }
 
-struct Writer<'s, 'g> {
-    sequencer: &'s mut Sequencer<'g>,
-    model: &'s Model<'g>,
-    placement: &'s Placement,
-    analysis: &'s Analysis,
+pub(super) struct Writer<'s, 'g> {
+    pub sequencer: &'s mut Sequencer<'g>,
+    pub model: &'s Model<'g>,
+    pub placement: &'s Placement,
+    pub analysis: &'s Analysis,
     /// Scalars that keep old values, by how old.
     old: BTreeMap<(NodeId, i64), ScalarId>,
-    /// Flag and sweep of each way of bringing the solution up to date.
-    fixups: Vec<(ScalarId, Sweep)>,
-    /// Which of them an act owes.
-    owed: BTreeMap<NodeId, usize>,
+    pub debts: Debts,
 }
 
-struct Here<'a> {
+pub(super) struct Here<'a> {
     homes: &'a super::homes::Homes,
     vectors: &'a [VectorId],
     slots: &'a BTreeMap<NodeId, ScalarId>,
@@ -78,8 +83,7 @@ struct Here<'a> {
     model: &'a Model<'a>,
     placement: &'a Placement,
     analysis: &'a Analysis,
-    at: i64,
-    runup: bool,
+    c: At,
     /// Scalars are read at this act rather than by a sweep.
     act: Option<Instance>,
 }
@@ -96,7 +100,7 @@ impl Here<'_> {
 
 impl Context for Here<'_> {
     fn source(&self, node: NodeId, e: i64) -> Result<Source, Illegal> {
-        let resolved = self.model.resolve(self.placement, (node, e), self.at, self.runup).map_err(Illegal)?;
+        let resolved = self.model.resolve(self.placement, (node, e), self.c).map_err(Illegal)?;
         Ok(match resolved {
             Resolved::Outside => Source::Load(Version { ahead: 0, ..self.buffer(node, 0)? }),
             Resolved::Stored => Source::Load(self.buffer(node, e)?),
@@ -118,8 +122,8 @@ impl Context for Here<'_> {
         }
         let times = &self.analysis.scalar_times;
         let depth = match self.act {
-            Some(act) => self.model.depth_at_statement(times, self.placement, (node, e), act, self.at - 1),
-            None => self.model.depth_at_sweep(times, self.placement, (node, e), self.at),
+            Some(act) => self.model.depth_at_statement(times, self.placement, (node, e), act, self.c.at - 1),
+            None => self.model.depth_at_sweep(times, self.placement, (node, e), self.c.at),
         };
         match depth.ok_or_else(missing)? {
             0 => self.slots.get(&node).copied().ok_or_else(missing),
@@ -129,7 +133,7 @@ impl Context for Here<'_> {
 }
 
 impl Writer<'_, '_> {
-    fn here(&self, at: i64, runup: bool, act: Option<Instance>) -> Here<'_> {
+    pub fn here(&self, c: At, act: Option<Instance>) -> Here<'_> {
         Here {
             homes: self.sequencer.homes,
             vectors: &self.sequencer.vectors,
@@ -138,8 +142,7 @@ impl Writer<'_, '_> {
             model: self.model,
             placement: self.placement,
             analysis: self.analysis,
-            at,
-            runup,
+            c,
             act,
         }
     }
@@ -180,49 +183,45 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Sweeps that bring the solution up to date, one for each different way.
-    fn fixups(&mut self, solution: VectorId) -> Result<(), Illegal> {
-        for act in &self.analysis.behind {
-            let Some(node) = self.model.solution_at(*act) else { continue };
-            let t = self.analysis.scalar_times[act];
-            let p = self.placement;
-            let at = p.first + (t - p.first).rem_euclid(p.sweeps);
-            let e = (at - t).div_euclid(p.sweeps);
-            let (node, of) = self.model.trace_back(node, e);
-            let mut builder = SweepBuilder::new(self.sequencer.graph);
-            let here = self.here(at + 1, false, Some((*act, e)));
-            builder.store(&here, node, of, Version { vector: solution, ahead: 0 })?;
-            let mut sweep = builder.finish(None);
-            sweep.name = format!("complete_{}", sweep.name);
-            let same = self.fixups.iter().position(|(_, known)| Sweep { predicate: None, ..known.clone() } == sweep);
-            let number = match same {
-                Some(number) => number,
-                None => {
-                    let flag = self.sequencer.parts.scalar("solution_behind");
-                    sweep.predicate = Some(flag);
-                    self.fixups.push((flag, sweep));
-                    self.fixups.len() - 1
-                }
-            };
-            self.owed.insert(*act, number);
-        }
+    /// The sweep and the fence of a time; where a delayed solution is updated, twice: without and with it.
+    fn position(&mut self, at: i64, runup: bool, state: &mut [bool], out: &mut Vec<Control>) -> Result<(), Illegal> {
+        let mut outputs = self.model.outputs(self.placement, at, runup);
+        let delayed = self.model.delayed(self.placement).and_then(|x| outputs.iter().position(|o| o.0 == x));
+        let Some(solution) = delayed else { return self.variant(at, runup, &outputs, None, state, out) };
+        let all = outputs.clone();
+        outputs.remove(solution);
+        let mut after = state.to_vec();
+        let mut light = Vec::new();
+        self.variant(at, runup, &outputs, Some(false), &mut after, &mut light)?;
+        let mut whole = Vec::new();
+        self.variant(at, runup, &all, Some(true), state, &mut whole)?;
+        state.copy_from_slice(&after);
+        out.push(Control::Every { n: self.placement.delay, body: whole, otherwise: light });
         Ok(())
     }
 
-    /// The sweep and the fence of a time.
-    fn position(&mut self, at: i64, runup: bool, state: &mut [bool], out: &mut Vec<Control>) -> Result<(), Illegal> {
+    /// A sweep with some outputs and its fence. `whole` tells the two variants of a delayed update apart.
+    fn variant(
+        &mut self,
+        at: i64,
+        runup: bool,
+        outputs: &[Instance],
+        whole: Option<bool>,
+        state: &mut [bool],
+        out: &mut Vec<Control>,
+    ) -> Result<(), Illegal> {
         let graph = self.sequencer.graph;
-        let outputs = self.model.outputs(self.placement, at, runup);
         let mut sums: BTreeMap<NodeId, SumId> = BTreeMap::new();
-        for (n, _) in &outputs {
+        for (n, _) in outputs {
             if let NodeKind::Reduce(kind, ..) = graph.kind(*n) {
                 let kind = if *kind == ReduceKind::Max { SumKind::Max } else { SumKind::Add };
                 sums.insert(*n, self.sequencer.parts.sum(kind));
             }
         }
         let mut builder = SweepBuilder::new(graph);
-        let here = self.here(at, runup, None);
-        for (n, e) in &outputs {
+        let solution = (whole == Some(true)).then(|| -i64::from(self.placement.delay));
+        let here = self.here(At { at, runup, solution }, None);
+        for (n, e) in outputs {
             match sums.get(n) {
                 Some(sum) => builder.reduce(&here, *n, *e, *sum)?,
                 None => builder.store(&here, *n, *e, here.buffer(*n, *e)?)?,
@@ -238,13 +237,18 @@ impl Writer<'_, '_> {
         for instance in &due {
             if graph.kind(instance.0).raises() {
                 // Exits from the run-up owe nothing.
-                self.flags(self.owed.get(&instance.0).copied().filter(|_| !runup), state, &mut statements);
+                let owed = self.debts.owed.get(&(instance.0, whole == Some(true)));
+                self.debts.mark(owed.copied().filter(|_| !runup), state, &mut statements);
             }
             self.statement(*instance, at, &sums, &mut statements)?;
         }
+        if let Some(whole) = whole {
+            self.debts.mark(None, state, &mut statements);
+            self.debts.count(whole, &mut statements);
+        }
         if !statements.is_empty() {
             let names: Vec<&str> = due.iter().map(|(n, _)| graph.node(*n).name.as_str()).collect();
-            let name = format!("finish_{}", names.join("_"));
+            let name = if names.is_empty() { "count_pending".into() } else { format!("finish_{}", names.join("_")) };
             let fence = self.sequencer.parts.fence(&name, statements, None);
             out.push(fence);
         }
@@ -277,26 +281,15 @@ impl Writer<'_, '_> {
             }
         }
         let target = if act { None } else { Some(self.sequencer.slot(n)) };
-        let here = self.here(at + 1, false, Some(instance));
+        let here = self.here(At { at: at + 1, runup: false, solution: None }, Some(instance));
         let mut read = |m: NodeId| Ok(ScalarExpr::Scalar(here.scalar(m, e)?));
         scalar_statements(graph, n, target, sums.get(&n).copied(), &mut read, out)
     }
 
-    /// Says, before an act, what the solution would lack if the act ended the solve.
-    fn flags(&self, owed: Option<usize>, state: &mut [bool], out: &mut Vec<ScalarStmt>) {
-        for (i, (flag, _)) in self.fixups.iter().enumerate() {
-            let due = owed == Some(i);
-            if state[i] != due {
-                state[i] = due;
-                out.push(assign(*flag, f64::from(u8::from(due))));
-            }
-        }
-    }
-
-    /// At the end of a round the solution lacks nothing.
+    /// At the end of a round no act has been passed.
     fn settle(&mut self, state: &[bool], body: &mut Vec<Control>) {
-        let reset: Vec<ScalarStmt> =
-            self.fixups.iter().zip(state).filter(|(_, s)| **s).map(|((flag, _), _)| assign(*flag, 0.0)).collect();
+        let mut reset = Vec::new();
+        self.debts.mark(None, &mut state.to_vec(), &mut reset);
         if reset.is_empty() {
             return;
         }
@@ -310,6 +303,6 @@ impl Writer<'_, '_> {
     }
 }
 
-fn assign(scalar: ScalarId, value: f64) -> ScalarStmt {
+pub(super) fn assign(scalar: ScalarId, value: f64) -> ScalarStmt {
     ScalarStmt::Assign { scalar, value: ScalarExpr::Number(value), text: String::new() }
 }

@@ -186,7 +186,7 @@ impl Sequencer<'_> {
                 b.merges.iter().map(|m| (m.node, m.values[i])).filter(|(m, v)| !is_incoming(b, *m, *v)).collect();
             self.copies("take", &values, inside, &mut body)?;
             match arm.when {
-                When::Every(n) => out.push(Control::Every { n, body }),
+                When::Every(n) => out.push(Control::Every { n, body, otherwise: Vec::new() }),
                 When::Scalar(_) => out.extend(body),
             }
         }

@@ -59,17 +59,22 @@ impl Element {
     }
 }
 
+/// The residue of a number below 2P.
+fn reduced(x: u64) -> u64 {
+    if x >= P { x - P } else { x }
+}
+
 impl Add for Element {
     type Output = Element;
     fn add(self, other: Element) -> Element {
-        Element((self.0 + other.0) % P)
+        Element(reduced(self.0 + other.0))
     }
 }
 
 impl Sub for Element {
     type Output = Element;
     fn sub(self, other: Element) -> Element {
-        Element((self.0 + P - other.0) % P)
+        Element(reduced(self.0 + P - other.0))
     }
 }
 
@@ -83,7 +88,9 @@ impl Neg for Element {
 impl Mul for Element {
     type Output = Element;
     fn mul(self, other: Element) -> Element {
-        Element((u128::from(self.0) * u128::from(other.0) % u128::from(P)) as u64)
+        // 2^61 = 1: the high bits of the product count as they stand.
+        let product = u128::from(self.0) * u128::from(other.0);
+        Element(reduced((product as u64 & P) + (product >> 61) as u64))
     }
 }
 

@@ -32,13 +32,15 @@ pub struct Grid<'p> {
     number: u32,
 }
 
-/// Runs a program to every exit of two rounds.
+/// Runs a program to every exit of two rounds, or of as many as what it does every n rounds takes.
 pub fn observe(program: &Program) -> Seen {
-    let mut whole = Grid::new(program, 2, usize::MAX);
+    let rounds = rounds(&program.body);
+    let mut whole = Grid::new(program, rounds, usize::MAX);
     whole.run();
     let count = whole.tests.len();
     let mut seen = whole.tests.clone();
-    for (rounds, stop_at) in (1..=count).map(|t| (2, t)).chain([(1, usize::MAX), (2, usize::MAX)]) {
+    let limits = (1..=rounds).map(|r| (r, usize::MAX));
+    for (rounds, stop_at) in (1..=count).map(|t| (rounds, t)).chain(limits) {
         let mut grid = Grid::new(program, rounds, stop_at);
         grid.run();
         grid.leave();
@@ -48,6 +50,15 @@ pub fn observe(program: &Program) -> Seen {
         seen.push(vec![grid.scalars[ScalarId::MEASURE.0], grid.scalars[ScalarId::BOUND.0]]);
     }
     seen
+}
+
+fn rounds(controls: &[Control]) -> u32 {
+    let of = |c: &Control| match c {
+        Control::Every { n, .. } => n + 1,
+        Control::Loop { body, .. } => rounds(body),
+        _ => 2,
+    };
+    controls.iter().map(of).max().unwrap_or(2).min(5)
 }
 
 impl<'p> Grid<'p> {
@@ -130,8 +141,8 @@ impl<'p> Grid<'p> {
                         self.section(body);
                     }
                 }
-                Control::Every { n, body } if self.number.is_multiple_of(*n) => self.section(body),
-                Control::Every { .. } => {}
+                Control::Every { n, body, .. } if self.number.is_multiple_of(*n) => self.section(body),
+                Control::Every { otherwise, .. } => self.section(otherwise),
             }
         }
     }
@@ -255,6 +266,7 @@ impl<'p> Grid<'p> {
                 }
             }
             ScalarExpr::Truth(c) => f64::from(u8::from(self.condition(c, &mut Vec::new()))),
+            ScalarExpr::Select(c, a, b) => self.expr(if self.condition(c, &mut Vec::new()) { a } else { b }),
         }
     }
 

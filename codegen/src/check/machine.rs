@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::field::Element;
 use super::textbook::{Event, Test};
-use super::world::{Vector, World, absolute, binary, call, compare, dot, largest};
+use super::world::{LEN, Vector, World, absolute, binary, call, compare, dot, largest};
 use crate::loops::{
     Control, Fence, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep,
     ValueKind, VectorId, Version,
@@ -121,10 +121,9 @@ impl<'p> Machine<'p> {
                 self.rotation[v.0] = (self.rotation[v.0] + 1) % versions;
             }
             Control::Loop { times, body } => self.repeat(*times, body)?,
-            Control::Every { n, body } => {
-                if self.innermost.is_multiple_of(u64::from((*n).max(1))) {
-                    self.section(body)?;
-                }
+            Control::Every { n, body, otherwise } => {
+                let due = self.innermost.is_multiple_of(u64::from((*n).max(1)));
+                self.section(if due { body } else { otherwise })?;
             }
         }
         Ok(())
@@ -190,7 +189,7 @@ impl<'p> Machine<'p> {
                     *self.buffers.get(&self.slot(*v)).ok_or_else(|| format!("{}: {name} has no value", sweep.name))?
                 }
                 ValueKind::Map(e) => {
-                    let mut out = [Element::ZERO; 3];
+                    let mut out = [Element::ZERO; LEN];
                     for (i, x) in out.iter_mut().enumerate() {
                         *x = self.point(e, &values, i)?;
                     }
@@ -296,6 +295,10 @@ impl<'p> Machine<'p> {
                 let args: Result<Vec<Element>, Fault> = args.iter().map(|a| self.expr(a)).collect();
                 call(*f, &args?)
             }
+            ScalarExpr::Select(c, a, b) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                if self.condition(c, &mut Vec::new())? { a } else { b }
+            }
             ScalarExpr::Truth(c) => {
                 if self.condition(c, &mut Vec::new())? {
                     Element::ONE
@@ -351,6 +354,11 @@ fn sums_of_expr(e: &ScalarExpr, out: &mut Vec<SumId>) {
         }
         ScalarExpr::Call(_, args) => args.iter().for_each(|a| sums_of_expr(a, out)),
         ScalarExpr::Truth(c) => sums_of_condition(c, out),
+        ScalarExpr::Select(c, a, b) => {
+            sums_of_condition(c, out);
+            sums_of_expr(a, out);
+            sums_of_expr(b, out);
+        }
     }
 }
 

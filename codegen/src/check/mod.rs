@@ -22,7 +22,7 @@ use machine::Machine;
 use textbook::{Case, Event, Run, Test};
 use world::{Vector, World};
 
-use crate::loops::{Program, Role, ScalarId, VectorId};
+use crate::loops::{Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
 use crate::math::{Operator, Space};
 
 /// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
@@ -41,8 +41,9 @@ pub fn check(
 ) -> Result<(), String> {
     crate::loops_verify::verify(program).map_err(|e| e.to_string())?;
     let case = Case { solvers, solver, preconditioner };
-    let branches =
+    let predicates =
         program.sweeps.iter().any(|s| s.predicate.is_some()) || program.fences.iter().any(|f| f.predicate.is_some());
+    let branches = predicates || program.fences.iter().flat_map(|f| &f.statements).any(decides);
     let worlds = if branches { WORLDS_WITH_BRANCHES } else { WORLDS };
     (1..=worlds).try_for_each(|seed| check_in(program, case, &World::new(&program.operator, seed)))
 }
@@ -72,6 +73,20 @@ fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), Stri
             .map_err(|e| format!("limited to {rounds} iterations: {e}"))?;
     }
     Ok(())
+}
+
+/// Whether a statement chooses between values.
+fn decides(s: &ScalarStmt) -> bool {
+    fn inside(e: &ScalarExpr) -> bool {
+        match e {
+            ScalarExpr::Select(..) | ScalarExpr::Truth(_) => true,
+            ScalarExpr::Neg(a) => inside(a),
+            ScalarExpr::Binary(_, a, b) => inside(a) || inside(b),
+            ScalarExpr::Call(_, args) => args.iter().any(inside),
+            ScalarExpr::Number(_) | ScalarExpr::Scalar(_) | ScalarExpr::Sum(_) | ScalarExpr::Param(_) => false,
+        }
+    }
+    matches!(s, ScalarStmt::Assign { value, .. } if inside(value))
 }
 
 /// What loops see: f less the affine part, less its mean where the operator is singular.
@@ -196,12 +211,29 @@ fn after_exit(
     let again = textbook::run(case, world, rhs, solution, 2)?;
     let mut machine = machine.limited(2);
     machine.events.clear();
+    left_at_once(program, machine.clone(), solution)?;
     machine.section(&program.start)?;
     machine.section(&program.body)?;
     let count = |events: &[Event]| -> Vec<Test> { tests(events).iter().map(|e| e.test.clone()).collect() };
     let (got, want) = (count(&machine.events), count(&again.events));
     if got.len() < want.len() || got[..want.len()] != want[..] {
         return Err("solving on from the exit goes wrong".into());
+    }
+    Ok(())
+}
+
+/// Going on that ends before the loop leaves the solution as it is: what the exit before owed is paid only once.
+fn left_at_once(program: &Program, mut machine: Machine<'_>, solution: Vector) -> Result<(), String> {
+    machine.stop_at = Some(1);
+    machine.section(&program.start)?;
+    if !machine.stopped {
+        return Ok(());
+    }
+    machine.resume();
+    machine.section(&program.finish)?;
+    let solution = if program.operator.nullspace { remove_mean(&program.operator, &solution) } else { solution };
+    if machine.solution() != Some(solution) {
+        return Err("a second exit changes the solution".into());
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use kernelwright_syntax::program::{
 };
 
 use super::field::Element;
-use super::world::{Vector, World, binary, call, compare, dot, largest};
+use super::world::{LEN, Vector, World, binary, call, compare, dot, largest};
 
 /// A place where the solve may end.
 #[derive(Debug, Clone, PartialEq)]
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
                 Slot::Vector(v) => v,
                 _ => return Err("a variable is not a vector".into()),
             },
-            VectorExpr::Zero => [Element::ZERO; 3],
+            VectorExpr::Zero => [Element::ZERO; LEN],
             VectorExpr::Random(seed) => world.random(*seed),
             VectorExpr::Apply(_, v) => world.apply(&self.vector(v)?),
             VectorExpr::ApplyTranspose(_, v) => world.apply_transpose(&self.vector(v)?),
@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
                 let mut frame = Frame::new(&self.case.solvers[*solver], preconditioner);
                 frame.params = Some(params);
                 frame.times = Some(*iterations);
-                frame.values[Solver::SOLUTION.0] = Slot::Vector([Element::ZERO; 3]);
+                frame.values[Solver::SOLUTION.0] = Slot::Vector([Element::ZERO; LEN]);
                 frame.values[Solver::RHS.0] = Slot::Vector(v);
                 let body = &frame.solver.body;
                 self.frames.push(frame);

@@ -7,8 +7,9 @@ use crate::loops::BinaryOp;
 use crate::math::{Fact, Operator, Standing};
 use kernelwright_syntax::program::{CompareOp, Function};
 
-/// Length of vectors.
-const LEN: usize = 3;
+/// Length of vectors: more than the rounds that are compared. Krylov methods end after as many steps as vectors are
+/// long, in exact arithmetic to the last bit, and on zeros every program agrees.
+pub const LEN: usize = 8;
 
 /// A vector.
 pub type Vector = [Element; LEN];
@@ -128,6 +129,8 @@ pub fn binary(op: BinaryOp, a: Element, b: Element) -> Element {
         BinaryOp::Add => a + b,
         BinaryOp::Sub => a - b,
         BinaryOp::Mul => a * b,
+        // Not zero, as in floating point.
+        BinaryOp::Div if b == Element::ZERO => Element::opaque(600, &[a]),
         BinaryOp::Div => a * b.inverse(),
     }
 }

@@ -49,6 +49,16 @@ impl Solver {
         Ok(Solver { component, band, border })
     }
 
+    /// Half bandwidth 1.
+    pub(super) fn is_tridiagonal(&self) -> bool {
+        self.band == 1
+    }
+
+    /// The line is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.border > 0
+    }
+
     /// Elements per point that its arrays hold.
     pub(super) fn arrays(&self) -> u64 {
         (self.band + self.border + 1) as u64
@@ -109,11 +119,12 @@ impl Mapper<'_, '_> {
         let name = self.eval.sweep.values[solution.0].name.clone();
         let letter = self.eval.cx.letters()[self.axis];
         self.enter(2 * number, kept);
+        let reach = self.reach(2 * number);
         self.eval.b.comment(format!("{name}, forwards along {letter}"));
         for at in n - most..n {
-            self.row(at, |m| m.forward(&systems, number, right, kept, Some(at)))?;
+            self.row(at, reach, &|m| m.forward(&systems, number, right, kept, Some(at)))?;
         }
-        self.rows(0, n - most, 1, |m| m.forward(&systems, number, right, kept, None))?;
+        self.rows(0, n - most, 1, reach, &|m| m.forward(&systems, number, right, kept, None))?;
         if most > 0 {
             self.eval.b.comment("the points that close the line");
             self.across(|m| {
@@ -125,11 +136,12 @@ impl Mapper<'_, '_> {
             self.clear(&system.after)?;
         }
         self.enter(2 * number + 1, kept);
+        let reach = self.reach(2 * number + 1);
         self.eval.b.comment(format!("{name}, backwards"));
         for at in (n - most..n).rev() {
-            self.row(at, |m| m.backward(&systems, number, solution, kept, Some(at)))?;
+            self.row(at, reach, &|m| m.backward(&systems, number, solution, kept, Some(at)))?;
         }
-        self.rows(n - most - 1, -1, -1, |m| m.backward(&systems, number, solution, kept, None))?;
+        self.rows(n - most - 1, -1, -1, reach, &|m| m.backward(&systems, number, solution, kept, None))?;
         self.eval.known.clear();
         let arrays = systems.iter().map(|s| s.rhs).collect();
         let id = self.eval.keep(arrays);
@@ -198,26 +210,12 @@ impl Mapper<'_, '_> {
             let border = system.solver.border as i64;
             let line = Line { axis: self.axis, border };
             let mut row = self.eval.landed(system.solver.component, &here, Some(line))?;
-            self.mask(&mut row, &here)?;
+            self.eval.mask_row(&mut row, &here)?;
             match last.filter(|&at| at >= n - border) {
                 Some(at) => self.begin_border(system, at, row, rhs),
                 None => self.eliminate(system, row, rhs),
             }
         }
-        Ok(())
-    }
-
-    /// Makes the row of a point that takes no part the identity.
-    fn mask(&mut self, row: &mut LineRow, here: &super::position::Position) -> Result<(), MapError> {
-        let Some(active) = self.eval.active(here)? else {
-            return Ok(());
-        };
-        let real = self.eval.cx.real;
-        for entry in row.entries.values_mut() {
-            *entry = fold::select(active.clone(), entry.clone(), fold::real(0.0, real));
-        }
-        let excess = row.excess.take().unwrap_or(fold::real(0.0, real));
-        row.excess = Some(fold::select(active, excess, fold::real(1.0, real)));
         Ok(())
     }
 

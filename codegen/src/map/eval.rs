@@ -52,6 +52,8 @@ pub(super) struct Eval<'a, 'c> {
     pub(super) arrays: super::line::Arrays,
     /// Components of values that are known at the own point (the solution, in its loop).
     pub(super) known: BTreeMap<(ValueId, usize), Expr>,
+    /// What the lane carries along its walk.
+    pub(super) march: super::march::March,
     memo: Vec<BTreeMap<Key, Option<Expr>>>,
     /// Statements quoted in the open blocks.
     quoted: Vec<BTreeSet<String>>,
@@ -74,6 +76,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             kept: BTreeMap::new(),
             arrays: super::line::Arrays::default(),
             known: BTreeMap::new(),
+            march: super::march::March::default(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
         };
@@ -139,16 +142,24 @@ impl<'a, 'c> Eval<'a, 'c> {
         if here && let Some(known) = self.known.get(&(v, c)) {
             return Ok(known.clone());
         }
+        let distance = self.on_column(at);
+        if let Some(distance) = distance
+            && let Some(carried) = self.march.ask((v, c), distance)
+        {
+            return Ok(carried);
+        }
         let key = Key::Value(v.0, c, at.clone());
         if let Some(Some(known)) = self.recall(&key) {
             return Ok(known);
         }
+        let before = self.march.leave(distance.is_some_and(|d| d != 0));
         let name = self.value_name(v, c, at);
         let value = match self.kept.get(&v) {
             Some(&Kept::Stored(version)) if here => self.load_vector(version, c, at, &name)?,
             Some(&Kept::Array(array, axis)) if here => self.load_kept(array, c, axis),
             _ => self.define(v, c, at, here, &name)?,
         };
+        self.march.back(before);
         let value = self.b.bind(&name, value);
         self.remember(key, Some(value.clone()));
         Ok(value)

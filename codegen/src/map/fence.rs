@@ -206,6 +206,11 @@ impl Writer<'_, '_> {
                 let holds = self.condition(c)?;
                 fold::select(holds, fold::real(1.0, Type::F64), fold::real(0.0, Type::F64))
             }
+            ScalarExpr::Select(c, a, b) => {
+                let holds = self.condition(c)?;
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                fold::select(holds, a, b)
+            }
         })
     }
 
@@ -253,6 +258,11 @@ fn in_value(e: &ScalarExpr, found: &mut BTreeSet<SumId>) {
         }
         ScalarExpr::Call(_, args) => args.iter().for_each(|a| in_value(a, found)),
         ScalarExpr::Truth(c) => in_condition(c, found),
+        ScalarExpr::Select(c, a, b) => {
+            in_condition(c, found);
+            in_value(a, found);
+            in_value(b, found);
+        }
     }
 }
 

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::MapError;
-use super::builder::plus;
 use super::eval::Eval;
+use super::factors::{Gathered, Product};
 use super::fold;
 use super::images::{Piece, Place, images};
 use super::position::{Coord, Position, side};
@@ -35,6 +35,13 @@ pub(super) struct LineRow {
     pub(super) excess: Option<Expr>,
 }
 
+/// A row while its terms are added up.
+#[derive(Default)]
+struct Parts {
+    entries: BTreeMap<Target, Gathered>,
+    excess: Gathered,
+}
+
 /// A line: its axis, and how many of its last points are border unknowns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
@@ -59,6 +66,16 @@ enum Factor {
     By(usize, Vec<((i64, i64), Factor)>),
 }
 
+impl Factor {
+    /// Whether it changes along an axis.
+    fn is_by(&self, axis: usize) -> bool {
+        match self {
+            Factor::Same(_) => false,
+            Factor::By(a, parts) => *a == axis || parts.iter().any(|p| p.1.is_by(axis)),
+        }
+    }
+}
+
 /// An end followed along the axes: its target and sign so far.
 type Trace = Option<(Option<Target>, i64)>;
 
@@ -79,19 +96,37 @@ impl Eval<'_, '_> {
 
     /// The couplings of a row of component `c` that stay on the line, or at the point without one.
     pub(super) fn landed(&mut self, c: usize, at: &Position, line: Option<Line>) -> Result<LineRow, MapError> {
-        let mut row = LineRow::default();
+        let mut parts = Parts::default();
         let before = self.ambient.take();
         for term in &terms(self.cx.operator(), c) {
-            self.land_term(&mut row, term, c, at, line)?;
+            self.land_term(&mut parts, term, c, at, line)?;
         }
         self.ambient = before;
+        let mut row = LineRow { excess: parts.excess.total(self, "across"), ..LineRow::default() };
+        for (target, entry) in parts.entries {
+            row.entries.extend(entry.total(self, "across").map(|e| (target, e)));
+        }
         Ok(row)
+    }
+
+    /// Makes the row of a point that takes no part the identity.
+    pub(super) fn mask_row(&mut self, row: &mut LineRow, here: &Position) -> Result<(), MapError> {
+        let Some(active) = self.active(here)? else {
+            return Ok(());
+        };
+        let real = self.cx.real;
+        for entry in row.entries.values_mut() {
+            *entry = fold::select(active.clone(), entry.clone(), fold::real(0.0, real));
+        }
+        let excess = row.excess.take().unwrap_or(fold::real(0.0, real));
+        row.excess = Some(fold::select(active, excess, fold::real(1.0, real)));
+        Ok(())
     }
 
     /// Adds a term's contributions.
     fn land_term(
         &mut self,
-        row: &mut LineRow,
+        row: &mut Parts,
         term: &Term,
         c: usize,
         at: &Position,
@@ -128,10 +163,10 @@ impl Eval<'_, '_> {
         if segments.is_empty() {
             return Ok(());
         }
-        let coefficient = self.term_coefficient(term, &place, at)?;
+        let coefficient = self.term_coefficient(term, &place, at, line)?;
         let excess = factor(&region, &segments, &|targets| targets.iter().map(|t| t.1).sum());
-        if let Some(e) = self.times(&excess, &coefficient, &region) {
-            row.excess = plus(row.excess.take(), Some(e));
+        if let Some(e) = self.scaled_by(&excess, &coefficient, &region, line) {
+            row.excess.add(e);
         }
         let mut targets: Vec<Target> = segments
             .iter()
@@ -144,29 +179,67 @@ impl Eval<'_, '_> {
         for target in targets {
             let entry =
                 factor(&region, &segments, &|found| found.iter().filter(|t| t.0 == Some(target)).map(|t| t.1).sum());
-            if let Some(e) = self.times(&entry, &coefficient, &region) {
-                let before = row.entries.remove(&target);
-                row.entries.extend(plus(before, Some(e)).map(|e| (target, e)));
+            if let Some(e) = self.scaled_by(&entry, &coefficient, &region, line) {
+                row.entries.entry(target).or_default().add(e);
             }
         }
         Ok(())
     }
 
     /// The coefficient of a term at its place, zero where the term vanishes, times its outer factor.
-    fn term_coefficient(&mut self, term: &Term, place: &Position, at: &Position) -> Result<Expr, MapError> {
+    fn term_coefficient(
+        &mut self,
+        term: &Term,
+        place: &Position,
+        at: &Position,
+        line: Option<Line>,
+    ) -> Result<Product, MapError> {
+        let mut list = vec![(&term.coefficient, place)];
+        list.extend(term.outer.iter().map(|outer| (outer, at)));
+        let guard = term.flux.and(place.guard);
+        let name = match term.flux {
+            Some((f, shift)) => format!("coupling_{}", self.face_name(f, shift)),
+            None => "coupling".to_string(),
+        };
+        let zero = || fold::real(0.0, self.cx.real);
+        if let Some(line) = line
+            && let Some(mut product) = self.product(&list, line.axis, guard.is_some())?
+        {
+            let ends = term.flux.is_some_and(|(f, _)| self.cx.operator().fluxes[f].axis == line.axis);
+            match (guard, &mut product.along) {
+                // At the ends of the line the guard changes along it.
+                (Some(g), Some(along)) if ends => *along = fold::select(fold::var(g), along.clone(), zero()),
+                (Some(g), _) => product.rest = fold::select(fold::var(g), product.rest, zero()),
+                (None, _) => {}
+            }
+            let along = product.along.map(|e| self.b.bind(&format!("{name}_along"), e));
+            return Ok(Product { along, rest: self.b.bind(&name, product.rest) });
+        }
         let mut value = self.coefficient(&term.coefficient, place)?;
         if let Some(outer) = &term.outer {
             let outer = self.coefficient(outer, at)?;
             value = fold::mul(outer, value);
         }
-        if let (Some(_), Some(g)) = (term.flux, place.guard) {
+        if let Some(g) = guard {
             value = fold::select(fold::var(g), value, fold::real(0.0, self.cx.real));
         }
-        let name = match term.flux {
-            Some((f, shift)) => format!("coupling_{}", self.face_name(f, shift)),
-            None => "coupling".to_string(),
-        };
-        Ok(self.b.bind(&name, value))
+        Ok(Product { along: None, rest: self.b.bind(&name, value) })
+    }
+
+    /// A coefficient times a factor by position.
+    fn scaled_by(
+        &mut self,
+        factor: &Factor,
+        coefficient: &Product,
+        region: &[Coord],
+        line: Option<Line>,
+    ) -> Option<Product> {
+        let Product { along, rest } = coefficient.clone();
+        let ends = line.is_some_and(|l| factor.is_by(l.axis));
+        match along {
+            Some(along) if ends => self.times(factor, &along, region).map(|e| Product { along: Some(e), rest }),
+            along => self.times(factor, &rest, region).map(|rest| Product { along, rest }),
+        }
     }
 
     /// Landing of an end along every axis; none if it never stays.

@@ -13,30 +13,43 @@ use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept, load_at};
 use super::fold;
 use super::line_plan::Plan;
-use super::point::Blocks;
+use super::partition;
+use super::point::{Blocks, reach_of_row, reach_of_values, widen};
 use super::sums::{Accumulators, Places};
 use super::{MapError, Target};
-use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Space, Stmt, VarId};
+use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Op, Space, Stmt, VarId};
 use crate::loops::{Store, Sum, SweepId, ValueId};
 use crate::module::Arg;
 
 /// Bytes of arrays that a lane may keep in its private memory.
 const PRIVATE_BYTES: u64 = 48 << 10;
-/// Bytes of arrays that a block of the host should keep on its stack.
-const STACK_BYTES: u64 = 512 << 10;
+/// Bytes of arrays that a block of the host may keep on its stack.
+const STACK_BYTES: u64 = 1 << 20;
+/// Bytes of them that stay in the second cache of a core beside what streams through it.
+const CACHE_BYTES: u64 = 400 << 10;
+/// Blocks of lines that keep the cores of a host busy.
+const ENOUGH_BLOCKS: u64 = 64;
 
 /// Maps a sweep that solves along an axis.
 pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Made, MapError> {
     let sweep = &cx.program.sweeps[sweep.0];
-    let plan = Plan::new(sweep, axis)?;
+    let host = cx.options.target == Target::Host;
+    let mut plan = Plan::new(sweep, axis, host)?;
     let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
     let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
     let solvers: Vec<Solver> = (0..cx.grid.components).map(|c| Solver::new(cx, c, axis)).collect::<Result<_, _>>()?;
-    let host = cx.options.target == Target::Host;
-    let arrays = plan.arrays(cx.grid.components, &solvers);
+    if let Some(shape) = partition::Shape::of(cx, &solvers, axis) {
+        return partition::kernel(cx, sweep, axis, plan, shape);
+    }
+    let mut arrays = plan.arrays(cx.grid.components, &solvers);
     let bytes = arrays * cx.size(axis) * if cx.options.precision == Element::F32 { 4 } else { 8 };
     let (lanes, scratch) = if host {
-        let (chunk, scratch) = chunk(cx.options.variant.simd.min(size(cx, 0)), bytes);
+        let (chunk, scratch) = chunk(cx.options.variant.simd, [size(cx, 0), size(cx, 1)], bytes);
+        if scratch {
+            // Arrays in global memory are no nearer than the vectors.
+            plan = Plan::new(sweep, axis, false)?;
+            arrays = plan.arrays(cx.grid.components, &solvers);
+        }
         ([chunk, 1], scratch)
     } else {
         let [x, y] = cx.options.variant.line_block.map(u64::from);
@@ -73,13 +86,14 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     Ok(eval.b.finish(blocks.grid(), shape, cx.index))
 }
 
-/// Lines of a host block, and whether their arrays are too large for the stack all the same.
-fn chunk(wanted: u64, bytes: u64) -> (u64, bool) {
-    let mut chunk = wanted.max(1);
-    while chunk > 8 && chunk * bytes > STACK_BYTES {
+/// Lines of a host block on a grid of `n` lines, and whether their arrays are too large for the stack all the same.
+/// Many lines make long rows, which stream; their arrays should stay in a cache.
+fn chunk(wanted: u64, n: [u64; 2], bytes: u64) -> (u64, bool) {
+    let mut chunk = wanted.min(n[0]).max(1);
+    while chunk > 8 && chunk * bytes > CACHE_BYTES || chunk > 32 && n[0].div_ceil(chunk) * n[1] < ENOUGH_BLOCKS {
         chunk = chunk.div_ceil(2);
     }
-    (chunk, chunk * bytes > 2 * STACK_BYTES)
+    (chunk, chunk * bytes > STACK_BYTES)
 }
 
 /// One element per point of the own line.
@@ -118,9 +132,26 @@ pub(super) struct Arrays {
     line: Option<Expr>,
     /// Rows of the scratch buffer given out.
     used: i64,
+    /// The own point's place in arrays that hold a segment of the line.
+    place: Option<Expr>,
 }
 
 impl Arrays {
+    /// Arrays of a lane, for a segment of a line.
+    pub(super) fn of_lane() -> Arrays {
+        Arrays { stride: 1, ..Arrays::default() }
+    }
+
+    /// Says where in the segment the own point is.
+    pub(super) fn enter(&mut self, place: Expr) {
+        self.place = Some(place);
+    }
+
+    /// The array of a component of a kept value.
+    pub(super) fn component(&self, id: ArrayId, c: usize) -> Array {
+        self.kept[id.0][c]
+    }
+
     /// Element of a point.
     fn index(&self, array: Array, row: Expr) -> Expr {
         let place = if self.scratch.is_some() { &self.line } else { &self.lane };
@@ -157,7 +188,8 @@ impl Eval<'_, '_> {
 
     /// A kept value at the own point.
     pub(super) fn load_kept(&self, id: ArrayId, c: usize, axis: usize) -> Expr {
-        self.get(self.arrays.kept[id.0][c], fold::var(self.frame.own[axis]))
+        let place = self.arrays.place.clone().unwrap_or(fold::var(self.frame.own[axis]));
+        self.get(self.arrays.kept[id.0][c], place)
     }
 
     /// Makes arrays (one per component) available as a kept value.
@@ -255,10 +287,26 @@ impl Mapper<'_, '_> {
         }
         let sweep = self.eval.sweep;
         for (store, &earlier) in sweep.stores.iter().zip(&self.plan.stores) {
-            if earlier < at {
+            let near = self.host && matches!(self.eval.kept.get(&store.value), Some(Kept::Array(..)));
+            if earlier < at && !near {
                 self.eval.kept.insert(store.value, Kept::Stored(store.to));
             }
         }
+    }
+
+    /// How far what a loop evaluates reaches along the axis of the block's lines, down and up; to be asked after
+    /// [`Mapper::enter`].
+    pub(super) fn reach(&self, at: usize) -> (i64, i64) {
+        let (cx, sweep) = (self.eval.cx, self.eval.sweep);
+        if !self.host || self.others.first() != Some(&0) {
+            return (0, 0);
+        }
+        let values = reach_of_values(cx, sweep, &|v| self.eval.kept.contains_key(&v));
+        let eliminated = if at.is_multiple_of(2) { reach_of_row(cx) } else { (0, 0) };
+        self.plan.roots(sweep, at).into_iter().fold(eliminated, |mut all, v| {
+            widen(&mut all, values[v.0]);
+            all
+        })
     }
 
     /// What a loop does at the own point beside the elimination: arrays, sums, stores.
@@ -285,7 +333,8 @@ impl Mapper<'_, '_> {
         from: i64,
         to: i64,
         step: i64,
-        f: impl FnOnce(&mut Self) -> Result<(), MapError>,
+        reach: (i64, i64),
+        f: &dyn Fn(&mut Self) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
         let count = (to - from) * step;
         if count <= 0 {
@@ -295,7 +344,7 @@ impl Mapper<'_, '_> {
         let k = self.eval.open_loop(name);
         self.eval.frame.know(k, if step > 0 { (from, to - 1) } else { (to + 1, from) });
         self.eval.frame.own[self.axis] = k;
-        self.across(f)?;
+        self.parts(reach, f)?;
         let (from, to) = (self.bound(from), self.bound(to));
         self.eval.close_loop(k, from, to, step, LoopKind::Sequential);
         Ok(())
@@ -312,12 +361,17 @@ impl Mapper<'_, '_> {
     }
 
     /// A single point of the line.
-    pub(super) fn row(&mut self, at: i64, f: impl FnOnce(&mut Self) -> Result<(), MapError>) -> Result<(), MapError> {
+    pub(super) fn row(
+        &mut self,
+        at: i64,
+        reach: (i64, i64),
+        f: &dyn Fn(&mut Self) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
         let name = format!("{}_border", self.eval.cx.letters()[self.axis]);
         let var = self.eval.b.bind_here(&name, fold::int(at));
         self.eval.frame.know(var, (at, at));
         self.eval.frame.own[self.axis] = var;
-        self.across(f)
+        self.parts(reach, f)
     }
 
     /// Something done for all lines of a block.
@@ -347,6 +401,61 @@ impl Mapper<'_, '_> {
         f(self)?;
         let kind = self.sums.simd();
         self.eval.close_loop(lane, fold::int(0), count, 1, kind);
+        Ok(())
+    }
+
+    /// Something done for all lines of a block that reads their neighbours: the lines at the two ends of the axis, whose
+    /// readings may leave the grid, apart from those between them, which have no tests and no gathered loads.
+    fn parts(
+        &mut self,
+        (below, above): (i64, i64),
+        f: &dyn Fn(&mut Self) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
+        let n = self.others.first().map_or(1, |&a| self.eval.cx.size(a) as i64);
+        if !self.host || (below, above) == (0, 0) || below + above >= n {
+            return self.across(f);
+        }
+        let chunk = self.lanes[0] as i64;
+        let first = self.eval.b.bind("first", fold::mul(self.blocks.tile(0), fold::int(chunk)));
+        let size = fold::var(self.eval.frame.sizes[self.others[0]]);
+        let end = fold::add(first.clone(), fold::int(chunk));
+        let end = if n % chunk == 0 { end } else { fold::min(end, size.clone()) };
+        let end = self.eval.b.bind("end", end);
+        let letter = self.eval.cx.letters()[self.others[0]];
+        if below > 0 {
+            let to = fold::min(end.clone(), fold::int(below));
+            self.part(&format!("{letter}_low"), (0, below - 1), first.clone(), to, &first, f)?;
+        }
+        let rest = fold::sub(size, fold::int(above));
+        let from = if below > 0 { fold::binary(Op::Max, first.clone(), fold::int(below)) } else { first.clone() };
+        let to = if above > 0 { fold::min(end.clone(), rest.clone()) } else { end.clone() };
+        self.part(letter, (below, n - 1 - above), from, to, &first, f)?;
+        if above > 0 {
+            let from = fold::binary(Op::Max, first.clone(), rest);
+            self.part(&format!("{letter}_high"), (n - above, n - 1), from, end, &first, f)?;
+        }
+        Ok(())
+    }
+
+    /// The lines `from..to` of a block that starts at `first`; their positions are known to be in `range`.
+    fn part(
+        &mut self,
+        name: &str,
+        range: (i64, i64),
+        from: Expr,
+        to: Expr,
+        first: &Expr,
+        f: &dyn Fn(&mut Self) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
+        let i = self.eval.open_loop(name);
+        self.eval.frame.know(i, range);
+        self.eval.frame.own[self.others[0]] = i;
+        let lane = self.eval.b.bind("line", fold::sub(fold::var(i), first.clone()));
+        self.eval.arrays.lane = Some(lane);
+        self.eval.arrays.line = Some(self.line());
+        f(self)?;
+        let kind = self.sums.simd();
+        self.eval.close_loop(i, from, to, 1, kind);
         Ok(())
     }
 

@@ -19,8 +19,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Orders the work of a sweep that solves along an axis.
-    pub(super) fn new(sweep: &Sweep, axis: usize) -> Result<Plan, MapError> {
+    /// Orders the work of a sweep that solves along an axis. With `near`, a later loop finds what an earlier one stored
+    /// in an array, not in the vector: on the host a line's points lie far apart, and what was stored has left the
+    /// caches.
+    pub(super) fn new(sweep: &Sweep, axis: usize, near: bool) -> Result<Plan, MapError> {
         let mut stages = Vec::new();
         let mut solves = Vec::new();
         for (number, value) in sweep.values.iter().enumerate() {
@@ -58,14 +60,14 @@ impl Plan {
         let mut evaluated = BTreeMap::new();
         for at in 0..2 * plan.solves.len() {
             for root in plan.roots(sweep, at) {
-                plan.need(sweep, root, at, &mut evaluated);
+                plan.need(sweep, root, at, near, &mut evaluated);
             }
         }
         Ok(plan)
     }
 
     /// Values a loop evaluates for their own sake.
-    fn roots(&self, sweep: &Sweep, at: usize) -> Vec<ValueId> {
+    pub(super) fn roots(&self, sweep: &Sweep, at: usize) -> Vec<ValueId> {
         let mut roots = Vec::new();
         if at.is_multiple_of(2) {
             roots.push(self.solves[at / 2].1);
@@ -79,9 +81,15 @@ impl Plan {
     }
 
     /// Decides how a loop gets at a value that an earlier one may have had.
-    fn need(&mut self, sweep: &Sweep, v: ValueId, at: usize, evaluated: &mut BTreeMap<usize, usize>) {
-        if sweep.stores.iter().zip(&self.stores).any(|(s, &l)| s.value == v && l < at) || self.keeps.contains_key(&v.0)
-        {
+    fn need(&mut self, sweep: &Sweep, v: ValueId, at: usize, near: bool, evaluated: &mut BTreeMap<usize, usize>) {
+        if self.keeps.contains_key(&v.0) {
+            return;
+        }
+        let stored = sweep.stores.iter().zip(&self.stores).find(|(s, l)| s.value == v && **l < at);
+        if let Some((_, &earlier)) = stored {
+            if near && !matches!(sweep.values[v.0].kind, ValueKind::Solve(..)) {
+                self.keeps.insert(v.0, earlier);
+            }
             return;
         }
         match &sweep.values[v.0].kind {
@@ -95,9 +103,9 @@ impl Plan {
             ValueKind::Map(e) => {
                 let mut read = Vec::new();
                 operands(e, &mut |v| read.push(v));
-                read.into_iter().for_each(|v| self.need(sweep, v, at, evaluated));
+                read.into_iter().for_each(|v| self.need(sweep, v, at, near, evaluated));
             }
-            ValueKind::Diagonal(x) => self.need(sweep, *x, at, evaluated),
+            ValueKind::Diagonal(x) => self.need(sweep, *x, at, near, evaluated),
             ValueKind::AffinePart => {}
             ValueKind::Apply(_) | ValueKind::Magnitude(_) => {
                 let earlier = *evaluated.entry(v.0).or_insert(at);

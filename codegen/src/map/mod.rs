@@ -5,9 +5,9 @@
 //! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
-//! Modules in reading order: [`point`] and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
+//! Modules in reading order: [`point`] (with [`march`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
 //! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
-//! evaluate; [`landing`] and [`elimination`] build and solve the systems along lines; [`builder`], [`fold`], [`tidy`] and
+//! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
 mod builder;
@@ -15,18 +15,22 @@ mod coefficients;
 mod context;
 mod elimination;
 mod eval;
+mod factors;
 mod fence;
 mod fold;
 mod images;
 mod landing;
 mod line;
 mod line_plan;
+mod march;
 mod names;
+mod partition;
 mod point;
 mod position;
 mod reading;
 mod rows;
 mod scalars;
+mod separators;
 mod setup;
 mod sums;
 mod tidy;

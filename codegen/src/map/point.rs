@@ -6,6 +6,7 @@
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
 use super::fold;
+use super::march::{self, Carry};
 use super::sums::{Accumulators, Places};
 use super::{MapError, Target};
 use crate::kernel::{Cmp, Expr, LoopKind, VarId};
@@ -84,19 +85,23 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         return Err(MapError::Variant("more blocks than a launch can have".into()));
     }
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
+    let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
     if dims == 1 {
         one_axis(&mut eval, &sums, &blocks, x)?;
     } else {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
-        walk(&mut eval, &sums, &blocks, &lanes)?;
+        walk(&mut eval, &sums, &blocks, &lanes, &carries)?;
     }
     let lane =
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
-    Ok(eval.b.finish(blocks.grid(), [x, y, 1], cx.index))
+    let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
+    kernel.resident_blocks = cx.options.variant.resident;
+    Ok((kernel, args))
 }
 
 /// One axis: every lane takes points a block apart.
@@ -121,7 +126,13 @@ fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Re
 }
 
 /// Lanes over the first axes, a loop along the last.
-fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, u32)]) -> Result<(), MapError> {
+fn walk(
+    eval: &mut Eval,
+    sums: &Accumulators,
+    blocks: &Blocks,
+    lanes: &[(usize, u32)],
+    carries: &[Carry],
+) -> Result<(), MapError> {
     let cx = eval.cx;
     let last = cx.dims() - 1;
     let mut guards = Vec::new();
@@ -144,11 +155,22 @@ fn walk(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, lanes: &[(usize, 
         let first = fold::mul(blocks.tile(last), fold::int(chunk as i64));
         let first = eval.b.bind("first", first);
         let end = end_of(eval, last, first.clone(), chunk, "end");
+        let start = eval.b.bind_here("start", first.clone());
+        eval.frame.know(start, (0, n as i64 - 1));
+        eval.frame.own.push(start);
+        let carried = eval.start_march(carries)?;
+        eval.frame.own.pop();
         let k = eval.open_loop(cx.letters()[last]);
         eval.frame.know(k, (0, n as i64 - 1));
         eval.frame.own.push(k);
+        eval.step_march(&carried)?;
         sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
-        eval.close_loop(k, first, end, 1, LoopKind::Sequential);
+        eval.end_step(&carried);
+        let kind = match cx.options.variant.unroll {
+            0 | 1 => LoopKind::Sequential,
+            n => LoopKind::Unroll(n),
+        };
+        eval.close_loop(k, first, end, 1, kind);
         Ok(())
     })
 }
@@ -289,6 +311,14 @@ fn part(
 
 /// How far a sweep's readings go from its point along the first axis, down and up.
 fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
+    reach_of_values(cx, sweep, &|_| false).into_iter().fold((0, 0), |mut all, own| {
+        widen(&mut all, own);
+        all
+    })
+}
+
+/// How far a row of the operator reaches along the first axis, down and up.
+pub(super) fn reach_of_row(cx: &Context) -> (i64, i64) {
     let op = cx.operator();
     let mut row = (0, 0);
     for r in &op.rows {
@@ -297,11 +327,17 @@ fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
     if let Some(mask) = &op.mask {
         widen(&mut row, reach(op, mask));
     }
+    row
+}
+
+/// How far the evaluation of each value reaches along the first axis; those that are kept are only read back.
+pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId) -> bool) -> Vec<(i64, i64)> {
+    let row = reach_of_row(cx);
     let mut values: Vec<(i64, i64)> = Vec::new();
-    let mut all = (0, 0);
-    for value in &sweep.values {
+    for (number, value) in sweep.values.iter().enumerate() {
         let of = |v: &ValueId| values[v.0];
         let own = match &value.kind {
+            _ if kept(ValueId(number)) => (0, 0),
             ValueKind::Load(_) | ValueKind::Solve(..) => (0, 0),
             ValueKind::Map(e) => {
                 let mut total = (0, 0);
@@ -313,9 +349,8 @@ fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
             ValueKind::AffinePart => row,
         };
         values.push(own);
-        widen(&mut all, own);
     }
-    all
+    values
 }
 
 /// Values that a pointwise expression reads.
@@ -332,7 +367,7 @@ pub(super) fn operands(e: &crate::loops::PointExpr, f: &mut impl FnMut(ValueId))
     }
 }
 
-fn widen(total: &mut (i64, i64), other: (i64, i64)) {
+pub(super) fn widen(total: &mut (i64, i64), other: (i64, i64)) {
     *total = (total.0.max(other.0), total.1.max(other.1));
 }
 

@@ -121,6 +121,11 @@ impl Eval<'_, '_> {
         let ValueKind::Load(version) = self.sweep.values[v.0].kind else {
             return Err(MapError::Internal("only loads are split".into()));
         };
+        if let Some(distance) = self.on_column(&target)
+            && let Some(carried) = self.march.ask((v, c), distance)
+        {
+            return Ok(carried);
+        }
         self.load_vector(version, c, &target, "")
     }
 

@@ -67,7 +67,7 @@ impl Accumulators {
     }
 
     /// Adds a point's contribution.
-    fn add(&self, eval: &mut Eval, sum: SumId, left: Expr, right: Option<Expr>) {
+    pub(super) fn add(&self, eval: &mut Eval, sum: SumId, left: Expr, right: Option<Expr>) {
         let Some((kind, var)) = self.of(sum) else {
             return;
         };

@@ -10,11 +10,25 @@ pub struct Variant {
     pub block: [u32; 2],
     /// CUDA: points of the last axis that a lane walks through.
     pub chunk: u64,
-    /// CUDA, line sweeps: lanes of a block along the two remaining axes.
+    /// CUDA, a lane per line: lanes of a block along the two remaining axes.
     pub line_block: [u32; 2],
+    /// CUDA, point sweeps: values met again along the walk stay in registers.
+    pub carry: bool,
+    /// CUDA, point sweeps: points of the walk that a lane has in hand at a time.
+    pub unroll: u32,
+    /// CUDA, line sweeps: lanes that a line is split over; one is a lane per line, none leaves it to the line's length.
+    /// Lines along the fastest axis, or of a half bandwidth other than 1, always have a lane each.
+    pub segments: Option<u32>,
+    /// CUDA, lines that are split: lines side by side in a block.
+    pub columns: u32,
+    /// CUDA, lines that are split: blocks that a multiprocessor should hold, which limits registers.
+    pub line_resident: Option<u32>,
+    /// CUDA, point sweeps: likewise.
+    pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
-    /// Host, line sweeps: lines that an inner loop advances together.
+    /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
+    /// cache.
     pub simd: u64,
     /// CUDA: lanes of the block that finishes sums.
     pub fence_lanes: u32,
@@ -41,10 +55,58 @@ impl Variant {
             block,
             chunk: walked.div_ceil(chunks).clamp(1, 16),
             line_block: [64, 1],
+            carry: true,
+            unroll: 1,
+            segments: None,
+            columns: 32,
+            line_resident: None,
+            resident: None,
             tile: tile(target, size(1), size(2)),
-            simd: 64,
+            simd: 256,
             fence_lanes: 256,
         }
+    }
+
+    /// Changes one shape: a key of [`Variant`]'s text form and its value, as in `block`, `64x4` or `segments`, `auto`.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "block" => self.block = pair(key, value)?,
+            "chunk" => self.chunk = number(key, value)?,
+            "line_block" => self.line_block = pair(key, value)?,
+            "carry" => self.carry = number(key, value)?,
+            "unroll" => self.unroll = number(key, value)?,
+            "segments" => self.segments = optional(key, value)?,
+            "columns" => self.columns = number(key, value)?,
+            "line_resident" => self.line_resident = optional(key, value)?,
+            "resident" => self.resident = optional(key, value)?,
+            "tile" => self.tile = pair(key, value)?,
+            "simd" => self.simd = number(key, value)?,
+            "fence_lanes" => self.fence_lanes = number(key, value)?,
+            _ => {
+                let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
+                return Err(format!("`{key}` is not part of a variant; its parts are {}", keys.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys and values, in order.
+    fn entries(&self) -> Vec<(&'static str, String)> {
+        let auto = |n: Option<u32>| n.map_or("auto".to_string(), |n| n.to_string());
+        vec![
+            ("block", format!("{}x{}", self.block[0], self.block[1])),
+            ("chunk", self.chunk.to_string()),
+            ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
+            ("carry", self.carry.to_string()),
+            ("unroll", self.unroll.to_string()),
+            ("segments", auto(self.segments)),
+            ("columns", self.columns.to_string()),
+            ("line_resident", auto(self.line_resident)),
+            ("resident", auto(self.resident)),
+            ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
+            ("simd", self.simd.to_string()),
+            ("fence_lanes", self.fence_lanes.to_string()),
+        ]
     }
 
     /// Whether kernels can have these shapes.
@@ -64,11 +126,38 @@ impl Variant {
         if !self.fence_lanes.is_power_of_two() {
             return Err(MapError::Variant("the lanes of a fence are not a power of two".into()));
         }
+        if self.columns == 0 || self.columns > 1024 {
+            return Err(MapError::Variant("a block has between 1 and 1024 lines side by side".into()));
+        }
         if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));
         }
         Ok(())
     }
+}
+
+/// `block=64x4 chunk=16 …`, what [`Variant::set`] reads.
+impl std::fmt::Display for Variant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts: Vec<String> = self.entries().into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        f.write_str(&parts.join(" "))
+    }
+}
+
+fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
+    let kind = if key == "carry" { "true or false" } else { "a number" };
+    value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
+}
+
+/// A number, or `auto`.
+fn optional(key: &str, value: &str) -> Result<Option<u32>, String> {
+    if value.trim() == "auto" { Ok(None) } else { number(key, value).map(Some) }
+}
+
+/// Two numbers: `64x4`, or `64` for `64x1`.
+fn pair<T: std::str::FromStr>(key: &str, value: &str) -> Result<[T; 2], String> {
+    let (x, y) = value.split_once('x').unwrap_or((value, "1"));
+    Ok([number(key, x)?, number(key, y)?])
 }
 
 /// A block of 256 lanes, narrow where the axis is short.
@@ -85,4 +174,29 @@ fn tile(target: Target, n1: u64, n2: u64) -> [u64; 2] {
     }
     let rows = (n1 * n2).div_ceil(ENOUGH_TILES).clamp(1, 256);
     if n2 > 1 { [rows.min(n1), (rows / n1).clamp(1, n2)] } else { [rows.min(n1), 1] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::{Axis, Centring};
+
+    #[test]
+    fn a_variant_is_read_as_it_is_written() {
+        let axis = |letter: &str| Axis { letter: letter.into(), size_name: format!("n{letter}"), size: 96 };
+        let grid = Grid { axes: vec![axis("i"), axis("j")], centring: Centring::Cells, components: 1 };
+        let mut odd = Variant::for_grid(Target::Cuda, &grid);
+        for (key, value) in [("block", "16x2"), ("segments", "8"), ("resident", "3"), ("tile", "5")] {
+            odd.set(key, value).expect("a key with a value of its kind");
+        }
+        assert_eq!((odd.block, odd.segments, odd.tile), ([16, 2], Some(8), [5, 1]));
+        let mut read = Variant::for_grid(Target::Host, &grid);
+        for part in odd.to_string().split(' ') {
+            let (key, value) = part.split_once('=').expect("parts are key=value");
+            read.set(key, value).expect("what is written can be read");
+        }
+        assert_eq!(read, odd);
+        assert!(read.set("segment", "8").is_err_and(|e| e.contains("segments")));
+        assert!(read.set("chunk", "many").is_err());
+    }
 }

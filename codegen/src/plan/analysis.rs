@@ -19,7 +19,7 @@ pub struct Analysis {
     /// Acts after which the solution must be brought up to date.
     pub behind: BTreeSet<NodeId>,
     /// Words of vectors loaded and stored per point and round.
-    pub words: usize,
+    pub words: f64,
     /// Operations per point and round.
     pub work: f64,
 }
@@ -30,8 +30,14 @@ impl Model<'_> {
         let scalar_times = self.scalar_times(p);
         let versions = self.carried().into_iter().chain(p.times.keys().copied());
         let versions = versions.filter(|n| self.graph.kind(*n).is_vector()).map(|n| (n, 1)).collect();
-        let mut a =
-            Analysis { scalar_times, versions, depths: BTreeMap::new(), behind: BTreeSet::new(), words: 0, work: 0.0 };
+        let mut a = Analysis {
+            scalar_times,
+            versions,
+            depths: BTreeMap::new(),
+            behind: BTreeSet::new(),
+            words: 0.0,
+            work: 0.0,
+        };
         if !self.carried().iter().all(|n| p.times.contains_key(n)) {
             return Err("a variable of the loop is not stored".into());
         }
@@ -44,19 +50,41 @@ impl Model<'_> {
         }
         self.analyse_statements(p, &mut a)?;
         self.analyse_linear(p)?;
-        self.analyse_exits(p, begin, &mut a)?;
+        match self.delayed(p) {
+            Some(solution) => self.analyse_debts(p, solution, begin, &mut a)?,
+            None => self.analyse_exits(p, begin, &mut a)?,
+        }
         Ok(a)
     }
 
     fn analyse_sweep(&self, p: &Placement, at: i64, runup: bool, a: &mut Analysis) -> Result<(), String> {
-        let outputs = self.outputs(p, at, runup);
-        let reads = self.sweep_reads(p, &outputs, at, runup)?;
-        if !runup {
-            let stores = outputs.iter().filter(|o| self.graph.kind(o.0).is_vector()).count();
-            a.words += reads.loads.len() + stores;
-            a.work += self.work(&reads);
+        let mut outputs = self.outputs(p, at, runup);
+        let mut share = 1.0;
+        if let Some(whole) = self.delayed(p).and_then(|x| outputs.iter().position(|o| o.0 == x)) {
+            share = 1.0 / f64::from(p.delay);
+            self.analyse_outputs(p, &outputs, At { at, runup, solution: None }, share, a)?;
+            outputs.remove(whole);
+            share = 1.0 - share;
         }
-        self.keep(p, &reads, at, runup, a)
+        self.analyse_outputs(p, &outputs, At { at, runup, solution: None }, share, a)
+    }
+
+    /// What a sweep with these outputs takes, which runs in a share of the rounds.
+    fn analyse_outputs(
+        &self,
+        p: &Placement,
+        outputs: &[Instance],
+        c: At,
+        share: f64,
+        a: &mut Analysis,
+    ) -> Result<(), String> {
+        let reads = self.sweep_reads(p, outputs, c.at, c.runup)?;
+        if !c.runup {
+            let stores = outputs.iter().filter(|o| self.graph.kind(o.0).is_vector()).count();
+            a.words += share * (reads.loads.len() + stores) as f64;
+            a.work += share * self.work(&reads);
+        }
+        self.keep(p, &reads, c.at, c.runup, a)
     }
 
     /// Operations of what a sweep computes.
@@ -66,9 +94,20 @@ impl Model<'_> {
     }
 
     /// Makes room for what is read: versions of buffers, old scalars.
-    fn keep(&self, p: &Placement, reads: &Reads, at: i64, runup: bool, a: &mut Analysis) -> Result<(), String> {
+    pub(super) fn keep(
+        &self,
+        p: &Placement,
+        reads: &Reads,
+        at: i64,
+        runup: bool,
+        a: &mut Analysis,
+    ) -> Result<(), String> {
         for ((node, e), near) in &reads.loads {
-            if let Some(t) = p.times.get(node) {
+            if self.is_delayed(p, *node) {
+                if *near {
+                    return Err("a solution that is read at neighbours cannot be delayed".into());
+                }
+            } else if let Some(t) = p.times.get(node) {
                 let needed = ceil_div(at + i64::from(*near) - t, p.sweeps) - e;
                 a.versions.entry(*node).and_modify(|v| *v = (*v).max(needed));
             }
@@ -150,15 +189,22 @@ impl Model<'_> {
     /// What bringing the solution up to date after a fence reads.
     pub fn exit_reads(&self, p: &Placement, value: Instance, at: i64, runup: bool) -> Result<Reads, String> {
         let mut reads = Reads::default();
-        self.read(p, value, At { at: at + 1, runup }, false, &mut reads)?;
+        self.read(p, value, At { at: at + 1, runup, solution: None }, false, &mut reads)?;
         if reads.loads.values().any(|near| *near) {
             return Err("the solution would be brought up to date from neighbours".into());
         }
         Ok(reads)
     }
 
-    fn keep_exit(&self, p: &Placement, reads: &Reads, act: Instance, at: i64, a: &mut Analysis) -> Result<(), String> {
-        for (node, e) in reads.loads.keys() {
+    pub(super) fn keep_exit(
+        &self,
+        p: &Placement,
+        reads: &Reads,
+        act: Instance,
+        at: i64,
+        a: &mut Analysis,
+    ) -> Result<(), String> {
+        for (node, e) in reads.loads.keys().filter(|v| !self.is_delayed(p, v.0)) {
             if let Some(t) = p.times.get(node) {
                 let needed = ceil_div(at + 1 - t, p.sweeps) - e;
                 a.versions.entry(*node).and_modify(|v| *v = (*v).max(needed));
@@ -178,6 +224,6 @@ fn is_current(a: &Analysis, value: Instance) -> bool {
     a.versions.get(&value.0).is_none_or(|v| (value.1 + 1).rem_euclid(*v) == 0)
 }
 
-fn ceil_div(a: i64, b: i64) -> i64 {
+pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
     -(-a).div_euclid(b)
 }

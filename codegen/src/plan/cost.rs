@@ -29,8 +29,9 @@ pub struct Cost {
     pub buffers: u32,
 }
 
-/// Counts a program.
-pub fn cost(program: &Program) -> Cost {
+/// Counts a program. `delay` is that of its placement: sweeps of the placed loop that have a predicate stand aside in
+/// every `delay`-th round. (Elsewhere predicates are branches, which count as taken.)
+pub fn cost(program: &Program, delay: u32) -> Cost {
     let owned = program.vectors.iter().filter(|v| v.role != Role::Rhs).map(|v| v.versions).sum::<u32>();
     let mut total = Cost {
         words: 0.0,
@@ -45,22 +46,37 @@ pub fn cost(program: &Program) -> Cost {
     let unbounded = program.body.iter().find(|c| matches!(c, Control::Loop { times: None, .. }));
     let main = unbounded.or_else(|| program.body.iter().find(|c| matches!(c, Control::Loop { .. })));
     if let Some(Control::Loop { body, .. }) = main {
-        count(program, &operator, body, 1.0, &mut total);
+        let light = if delay > 1 { 1.0 - 1.0 / f64::from(delay) } else { 1.0 };
+        count(program, &operator, body, [1.0, light], &mut total);
     }
+    // Shares of rounds do not add up exactly in binary.
+    for x in [&mut total.words, &mut total.coefficient_words, &mut total.flops, &mut total.divisions, &mut total.sweeps]
+    {
+        *x = (*x * 1e9).round() / 1e9;
+    }
+    total.fences = (total.fences * 1e9).round() / 1e9;
     total
 }
 
-fn count(program: &Program, operator: &OperatorCost, controls: &[Control], weight: f64, total: &mut Cost) {
+fn count(program: &Program, operator: &OperatorCost, controls: &[Control], weight: [f64; 2], total: &mut Cost) {
+    let of = |predicate: Option<_>| if predicate.is_some() { weight[0] * weight[1] } else { weight[0] };
     for control in controls {
         match control {
-            Control::Sweep(id) => count_sweep(program, operator, &program.sweeps[id.0], weight, total),
-            Control::Fence(_) => total.fences += weight,
+            Control::Sweep(id) => {
+                let sweep = &program.sweeps[id.0];
+                count_sweep(program, operator, sweep, of(sweep.predicate), total);
+            }
+            Control::Fence(id) => total.fences += of(program.fences[id.0].predicate),
             Control::Rotate(_) => {}
             Control::Loop { times, body } => {
                 let times = f64::from(times.unwrap_or(1));
-                count(program, operator, body, weight * times, total);
+                count(program, operator, body, [weight[0] * times, weight[1]], total);
             }
-            Control::Every { n, body } => count(program, operator, body, weight / f64::from((*n).max(1)), total),
+            Control::Every { n, body, otherwise } => {
+                let share = weight[0] / f64::from((*n).max(1));
+                count(program, operator, body, [share, weight[1]], total);
+                count(program, operator, otherwise, [weight[0] - share, weight[1]], total);
+            }
         }
     }
 }

@@ -5,9 +5,12 @@
 
 pub mod analysis;
 pub mod cost;
+pub mod delay;
 pub mod model;
 pub mod schedule;
 pub mod search;
+
+use std::fmt::Write as _;
 
 use cost::{Cost, cost};
 use model::Model;
@@ -35,10 +38,13 @@ pub fn plan(graph: &Graph, limits: search::Limits) -> Result<Vec<Plan>, Illegal>
         None => plans.push(carry_out(graph, in_order("fused", Order::Fused))?),
         Some(model) => {
             let mut names: Vec<String> = Vec::new();
-            for found in search::search(&model, limits) {
+            let searched = search::search(&model, limits);
+            if searched.front.is_empty() {
+                plans.push(carry_out(graph, in_order("fused", Order::Fused))?);
+            }
+            for found in searched.front {
                 let linear = !found.placement.linear.is_empty();
-                let base = format!("{}_sweeps_{}_words", found.placement.sweeps, found.analysis.words);
-                let base = if linear { format!("{base}_linear") } else { base };
+                let base = name_of(&found);
                 let name = unused(&base, &names);
                 names.push(name.clone());
                 let arithmetic = if linear { Arithmetic::DifferentRecurrence } else { Arithmetic::Same };
@@ -71,8 +77,22 @@ fn placed(name: &str, placement: Placement, arithmetic: Arithmetic) -> Schedule 
 fn carry_out(graph: &Graph, schedule: Schedule) -> Result<Plan, Illegal> {
     let program = apply(graph, &schedule)?;
     crate::loops_verify::verify(&program).map_err(|e| Illegal(e.to_string()))?;
-    let cost = cost(&program);
+    let delay = schedule.main.as_ref().map_or(1, |p| p.delay);
+    let cost = cost(&program, delay);
     Ok(Plan { schedule, program, cost })
+}
+
+/// What tells a placement from others: sweeps, words to two decimals, what it does to the arithmetic.
+fn name_of(found: &search::Found) -> String {
+    let words = (found.analysis.words * 100.0).round() / 100.0;
+    let mut name = format!("{}_sweeps_{words}_words", found.placement.sweeps).replace('.', "_");
+    if !found.placement.linear.is_empty() {
+        name += "_linear";
+    }
+    if found.placement.delay > 1 {
+        let _ = write!(name, "_every_{}", found.placement.delay);
+    }
+    name
 }
 
 fn unused(base: &str, names: &[String]) -> String {

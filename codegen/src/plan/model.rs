@@ -121,6 +121,68 @@ impl<'g> Model<'g> {
         (value.1, self.index.get(&value.0).copied().unwrap_or(0))
     }
 
+    /// Fewest sweeps of a round, by what takes a sweep in every way it can be had: a scalar that comes from a reduction,
+    /// and a product or a solution along lines that is read at neighbours.
+    pub fn least_sweeps(&self) -> i64 {
+        let mut edges = Vec::new();
+        let mut stack: Vec<NodeId> = self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
+        let mut seen: BTreeSet<NodeId> = stack.iter().copied().collect();
+        while let Some(n) = stack.pop() {
+            let in_sweep = self.graph.kind(n).is_vector() || matches!(self.graph.kind(n), NodeKind::Reduce(..));
+            for (source, e) in self.awaited(n) {
+                edges.push((source, n, i64::from(in_sweep), e));
+                if seen.insert(source) {
+                    stack.push(source);
+                }
+            }
+        }
+        (1..=edges.len() as i64).find(|sweeps| !self.has_growing_cycle(&edges, *sweeps)).unwrap_or(1)
+    }
+
+    fn has_growing_cycle(&self, edges: &[(NodeId, NodeId, i64, i64)], sweeps: i64) -> bool {
+        let mut at: BTreeMap<NodeId, i64> = edges.iter().flat_map(|(a, b, ..)| [(*a, 0), (*b, 0)]).collect();
+        for _ in 0..=at.len() {
+            let mut moved = false;
+            for (from, to, latency, e) in edges {
+                let needed = at[from] + latency + sweeps * e;
+                if needed > at[to] {
+                    at.insert(*to, needed);
+                    moved = true;
+                }
+            }
+            if !moved {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What must be there before a node can be computed: scalars, and what is read at neighbours but cannot be computed
+    /// there; through vectors of its own iteration and the one before.
+    fn awaited(&self, node: NodeId) -> BTreeSet<Instance> {
+        let mut seen = BTreeSet::new();
+        let mut out = BTreeSet::new();
+        let mut stack = vec![(node, 0, false)];
+        while let Some((n, e, near)) = stack.pop() {
+            let kind = self.graph.kind(n);
+            let around = near || matches!(kind, NodeKind::Apply(_) | NodeKind::Magnitude(_));
+            for arg in kind.args() {
+                let (source, e) = self.trace_back(arg, e);
+                if !self.contains(source) {
+                    continue;
+                }
+                let kind = self.graph.kind(source);
+                let fixed = matches!(kind, NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Solve(..));
+                if !kind.is_vector() || (fixed && around) {
+                    out.insert((source, e));
+                } else if e >= -1 && seen.insert((source, e, around)) {
+                    stack.push((source, e, around));
+                }
+            }
+        }
+        out
+    }
+
     /// Products whose operand is pointwise arithmetic, so that linearity may be used.
     pub fn linear_candidates(&self) -> Vec<NodeId> {
         let candidates = self.products.iter().filter(|(operand, _)| self.linear_map(**operand).is_some());
@@ -142,8 +204,16 @@ impl<'g> Model<'g> {
     }
 
     /// How a value is had at a time. In the run-up (`runup`) iterations begin at 0; later ones have no begin.
-    pub fn resolve(&self, p: &Placement, value: Instance, at: i64, runup: bool) -> Result<Resolved, String> {
+    pub fn resolve(&self, p: &Placement, value: Instance, c: At) -> Result<Resolved, String> {
         let (node, e) = value;
+        let At { at, runup, .. } = c;
+        if !runup && self.is_delayed(p, node) {
+            return match c.solution {
+                Some(held) if held == e => Ok(Resolved::Stored),
+                Some(held) if held < e => Ok(Resolved::Define),
+                _ => Err(format!("{} of iteration {e} is not held", self.graph.label(node))),
+            };
+        }
         if let Some(next) = self.next.get(&node) {
             if runup && e < 0 {
                 return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
@@ -184,7 +254,7 @@ impl<'g> Model<'g> {
         if r.seen.len() > 4096 {
             return Err("a value is recomputed without end".into());
         }
-        match self.resolve(p, value, c.at, c.runup)? {
+        match self.resolve(p, value, c)? {
             Resolved::Outside | Resolved::Stored => *r.loads.entry(value).or_default() |= near,
             Resolved::Alias(n, e) => self.read(p, (n, e), c, near, r)?,
             Resolved::Define => self.define(p, value, c, near, r)?,
@@ -241,7 +311,10 @@ impl<'g> Model<'g> {
     /// What the outputs of one sweep read.
     pub fn sweep_reads(&self, p: &Placement, outputs: &[Instance], at: i64, runup: bool) -> Result<Reads, String> {
         let mut reads = Reads::default();
-        let c = At { at, runup };
+        // Only the sweep that updates a delayed solution may read it.
+        let updates = self.delayed(p).filter(|x| outputs.iter().any(|o| o.0 == *x));
+        let solution = updates.map(|_| -i64::from(p.delay));
+        let c = At { at, runup, solution };
         for output in outputs {
             match self.graph.kind(output.0) {
                 NodeKind::Reduce(_, v, w) => {
@@ -354,6 +427,15 @@ impl<'g> Model<'g> {
         }
     }
 
+    /// The solution, where a placement updates it in some rounds only.
+    pub fn delayed(&self, p: &Placement) -> Option<NodeId> {
+        if p.delay > 1 { self.final_solution().map(|(node, _)| node) } else { None }
+    }
+
+    pub(super) fn is_delayed(&self, p: &Placement, node: NodeId) -> bool {
+        self.delayed(p) == Some(node)
+    }
+
     /// The node that carries the solution to the next round.
     pub fn final_solution(&self) -> Option<Instance> {
         let l = self.graph.main_loop()?;
@@ -364,9 +446,13 @@ impl<'g> Model<'g> {
 
 /// A time, and whether it is in the run-up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At {
+pub struct At {
+    /// The time.
     pub at: i64,
+    /// Whether it is in the run-up.
     pub runup: bool,
+    /// Iteration of the solution in memory, where its update is delayed.
+    pub solution: Option<i64>,
 }
 
 fn leaves(tree: &MapTree) -> Vec<NodeId> {

@@ -63,6 +63,9 @@ pub struct Placement {
     pub linear: BTreeSet<NodeId>,
     /// Acts at whose exit the solution is behind and is brought up to date by `finish`.
     pub behind: BTreeSet<NodeId>,
+    /// Rounds after which the solution is updated, by all it missed at once; 1: in every round. See
+    /// [`delay`](super::delay).
+    pub delay: u32,
 }
 
 impl Schedule {
@@ -89,6 +92,9 @@ impl Schedule {
         }
         for n in &main.linear {
             let _ = writeln!(out, "  {} by linearity", graph.node(*n).name);
+        }
+        if main.delay > 1 {
+            let _ = writeln!(out, "  solution updated every {} rounds", main.delay);
         }
         for n in &main.behind {
             let _ = writeln!(out, "  solution brought up to date after: {}", act_text(graph, *n));

@@ -2,9 +2,10 @@
 //!
 //! Enumerated are: the number of sweeps, which products follow a recurrence, which intermediate vectors are stored
 //! (all others are recomputed where they are read), and the time of every output. Outputs are placed in program
-//! order, each at its earliest time or up to one round later. A branch is cut when the words it is sure to move
-//! exceed those of a placement already found for the same number of sweeps by more than [`SLACK`]. What survives on
-//! the front of words, sweeps, buffers and operations is returned.
+//! order, each at its earliest time or up to one round later. Rounds of fewer sweeps than the scalars' recurrences
+//! take are not tried. A branch is cut when the words it is sure to move exceed those of a placement already found
+//! with as many sweeps or fewer by more than [`SLACK`]. What survives on the front of words, sweeps, buffers and
+//! operations is returned, and whether the search came to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,24 +15,29 @@ use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
 
 /// Words above the best that are still of interest: simpler sweeps may win with more words.
-const SLACK: usize = 2;
-/// Most buffers of one vector.
+const SLACK: f64 = 2.0;
+/// Outputs placed at the first look at what is stored.
+const FIRST_LOOK: usize = 100;
+/// Most buffers of one vector, beside those that a delayed update keeps.
 const MAX_VERSIONS: i64 = 3;
+
+/// Rounds between delayed updates of the solution that are tried.
+const DELAYS: [u32; 3] = [2, 3, 4];
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most sweeps of a round.
+    /// Most sweeps of a round, unless the loop's recurrences take more.
     pub sweeps: i64,
     /// Most intermediate vectors for which both ways are tried.
     pub optional: usize,
-    /// Most outputs placed, over the whole search; what has been found until then counts.
+    /// Most outputs placed for each number of sweeps; what has been found until then counts.
     pub steps: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sweeps: 3, optional: 5, steps: 30_000 }
+        Limits { sweeps: 3, optional: 5, steps: 10_000 }
     }
 }
 
@@ -72,6 +78,7 @@ fn empty() -> Placement {
         versions: BTreeMap::new(),
         linear: BTreeSet::new(),
         behind: BTreeSet::new(),
+        delay: 1,
     }
 }
 
@@ -80,7 +87,7 @@ fn complete(model: &Model<'_>, mut p: Placement) -> Result<(Placement, Analysis)
     let last = p.times.values().copied().max().unwrap_or(0);
     p.first = last - p.sweeps + 1;
     let analysis = model.analyse(&p)?;
-    if analysis.versions.values().any(|v| *v > MAX_VERSIONS) {
+    if analysis.versions.values().any(|v| *v > MAX_VERSIONS + i64::from(p.delay) - 1) {
         return Err("too many buffers".into());
     }
     p.versions = analysis.versions.iter().map(|(n, v)| (*n, u32::try_from(*v).unwrap_or(1))).collect();
@@ -88,26 +95,46 @@ fn complete(model: &Model<'_>, mut p: Placement) -> Result<(Placement, Analysis)
     Ok((p, analysis))
 }
 
-/// All placements on the front, fewest words first.
-pub fn search(model: &Model<'_>, limits: Limits) -> Vec<Found> {
+/// What a search found.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// All placements on the front, fewest words first.
+    pub front: Vec<Found>,
+    /// Whether everything was tried: no limit was met.
+    pub complete: bool,
+}
+
+/// All placements on the front.
+pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let carried = model.carried();
-    let optional: Vec<NodeId> = model
-        .body
-        .iter()
-        .copied()
-        .filter(|n| model.graph.kind(*n).is_vector() && !carried.contains(n))
-        .take(limits.optional)
-        .collect();
+    let all = model.body.iter().copied();
+    let all: Vec<NodeId> = all.filter(|n| model.graph.kind(*n).is_vector() && !carried.contains(n)).collect();
+    let optional: Vec<NodeId> = all.iter().copied().take(limits.optional).collect();
     let linear: Vec<NodeId> = model.linear_candidates().into_iter().take(3).collect();
-    let mut search = Search { model, limits, steps: 0, best: BTreeMap::new(), found: Vec::new() };
-    for sweeps in 1..=limits.sweeps {
-        for stored in subsets(&optional) {
-            for linear in subsets(&linear).filter(|l| l.iter().all(|n| stored.contains(n) || carried.contains(n))) {
-                search.place(sweeps, &carried, &stored, linear);
-            }
+    let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).collect();
+    // Few stores first: what they find bounds the rest.
+    stored.sort_by_key(BTreeSet::len);
+    let mut search = Search { model, steps: 0, until: 0, best: f64::INFINITY, found: Vec::new() };
+    let mut complete = optional.len() == all.len();
+    let least = model.least_sweeps();
+    for sweeps in least..=limits.sweeps.max(least) {
+        let mut open: Vec<(BTreeSet<NodeId>, BTreeSet<NodeId>)> = Vec::new();
+        for stored in &stored {
+            let known = |n: &NodeId| stored.contains(n) || carried.contains(n);
+            open.extend(subsets(&linear).filter(|l| l.iter().all(known)).map(|l| (stored.clone(), l)));
         }
+        // A short look at each before a long one at any: good placements found early cut the rest.
+        search.steps = 0;
+        for share in [FIRST_LOOK, limits.steps] {
+            open.retain(|(stored, linear)| {
+                search.until = (search.steps + share).min(limits.steps);
+                !search.place(sweeps, &carried, stored, linear)
+            });
+        }
+        complete &= open.is_empty();
     }
-    search.front()
+    search.delay();
+    Outcome { front: search.front(), complete }
 }
 
 fn subsets(of: &[NodeId]) -> impl Iterator<Item = BTreeSet<NodeId>> + use<'_> {
@@ -117,15 +144,23 @@ fn subsets(of: &[NodeId]) -> impl Iterator<Item = BTreeSet<NodeId>> + use<'_> {
 
 struct Search<'m, 'g> {
     model: &'m Model<'g>,
-    limits: Limits,
     steps: usize,
-    /// Fewest words by number of sweeps.
-    best: BTreeMap<i64, usize>,
+    /// Steps at which to stop.
+    until: usize,
+    /// Fewest words, with as many sweeps or fewer.
+    best: f64,
     found: Vec<Found>,
 }
 
 impl Search<'_, '_> {
-    fn place(&mut self, sweeps: i64, carried: &BTreeSet<NodeId>, stored: &BTreeSet<NodeId>, linear: BTreeSet<NodeId>) {
+    /// Tries all times of what is stored; tells whether that came to its end.
+    fn place(
+        &mut self,
+        sweeps: i64,
+        carried: &BTreeSet<NodeId>,
+        stored: &BTreeSet<NodeId>,
+        linear: &BTreeSet<NodeId>,
+    ) -> bool {
         let graph = self.model.graph;
         let outputs: Vec<NodeId> = self
             .model
@@ -135,13 +170,21 @@ impl Search<'_, '_> {
             .filter(|n| carried.contains(n) || stored.contains(n) || matches!(graph.kind(*n), NodeKind::Reduce(..)))
             .collect();
         let times = outputs.iter().map(|n| (*n, UNPLACED)).collect();
-        let mut p = Placement { sweeps, times, linear, ..empty() };
+        let mut p = Placement { sweeps, times, linear: linear.clone(), ..empty() };
+        // What cannot be computed from all that is stored cannot be computed at any time.
+        if outputs.iter().any(|n| self.alone(&mut p, *n).is_err()) {
+            return true;
+        }
         self.next(&mut p, &outputs, 0);
+        self.steps < self.until
     }
 
     fn next(&mut self, p: &mut Placement, outputs: &[NodeId], placed: usize) {
+        if self.steps >= self.until {
+            return;
+        }
         self.steps += 1;
-        if self.steps > self.limits.steps || self.hopeless(p, &outputs[..placed], outputs.len()) {
+        if self.hopeless(p, &outputs[..placed], outputs.len()) {
             return;
         }
         let Some(output) = outputs.get(placed) else {
@@ -165,6 +208,14 @@ impl Search<'_, '_> {
         (0..=4 * p.sweeps).find(|at| self.fits(p, times, output, *at))
     }
 
+    /// What an output reads when everything else is stored.
+    fn alone(&self, p: &mut Placement, output: NodeId) -> Result<super::model::Reads, String> {
+        p.times.insert(output, 0);
+        let reads = self.model.sweep_reads(p, &[(output, 0)], 0, false);
+        p.times.insert(output, UNPLACED);
+        reads
+    }
+
     fn fits(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId, at: i64) -> bool {
         p.times.insert(output, at);
         let reads = self.model.sweep_reads(p, &[(output, 0)], at, false);
@@ -172,13 +223,12 @@ impl Search<'_, '_> {
         reads.is_ok_and(|reads| reads.scalars.iter().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
     }
 
-    /// Words that the placed outputs are sure to move, against the best known.
+    /// Words that a placement is sure to move once some outputs are placed, against the best known. What is stored is
+    /// also loaded somewhere: a variable in the next round, anything else because storing it would be idle.
     fn hopeless(&self, p: &Placement, placed: &[NodeId], all: usize) -> bool {
-        let Some(best) = self.best.get(&p.sweeps) else { return false };
-        if placed.is_empty() {
-            return false;
-        }
-        let mut words = p.times.keys().filter(|n| self.model.graph.kind(**n).is_vector()).count();
+        let mut missing: BTreeSet<NodeId> =
+            p.times.keys().copied().filter(|n| self.model.graph.kind(*n).is_vector()).collect();
+        let mut words = missing.len();
         for position in 0..p.sweeps {
             let here: Vec<Instance> = placed
                 .iter()
@@ -187,15 +237,37 @@ impl Search<'_, '_> {
                 .collect();
             let Ok(reads) = self.model.sweep_reads(p, &here, position, false) else { return true };
             let unsure = |v: &Instance| all > placed.len() && p.times.get(&v.0) == Some(&UNPLACED);
-            words += reads.loads.keys().filter(|v| !unsure(v)).count();
+            for v in reads.loads.keys().filter(|v| !unsure(v)) {
+                words += 1;
+                missing.remove(&v.0);
+            }
         }
-        words > best + SLACK
+        (words + missing.len()) as f64 > self.best + SLACK
     }
 
     fn record(&mut self, p: &Placement) {
-        let Ok((placement, analysis)) = complete(self.model, p.clone()) else { return };
-        let best = self.best.entry(p.sweeps).or_insert(usize::MAX / 2);
-        *best = (*best).min(analysis.words);
+        self.record_as(p.clone());
+    }
+
+    /// Delayed updates where words are fewest.
+    fn delay(&mut self) {
+        let mut least: BTreeMap<i64, f64> = BTreeMap::new();
+        for f in &self.found {
+            let words = least.entry(f.placement.sweeps).or_insert(f64::INFINITY);
+            *words = words.min(f.analysis.words);
+        }
+        let best = self.found.iter().filter(|f| f.analysis.words <= least[&f.placement.sweeps]);
+        let found: Vec<Placement> = best.map(|f| f.placement.clone()).collect();
+        for p in found {
+            for delay in DELAYS {
+                self.record_as(Placement { delay, ..p.clone() });
+            }
+        }
+    }
+
+    fn record_as(&mut self, p: Placement) {
+        let Ok((placement, analysis)) = complete(self.model, p) else { return };
+        self.best = self.best.min(analysis.words);
         let buffers = analysis.versions.values().sum();
         let found = Found { placement, analysis, buffers };
         if !self.found.iter().any(|f| dominates(f, &found)) {
@@ -210,14 +282,14 @@ impl Search<'_, '_> {
     }
 }
 
-type Key = (usize, i64, i64, f64, usize);
+type Key = (f64, i64, i64, f64, usize, u32);
 
 fn key(f: &Found) -> Key {
-    (f.analysis.words, f.placement.sweeps, f.buffers, f.analysis.work, f.placement.linear.len())
+    (f.analysis.words, f.placement.sweeps, f.buffers, f.analysis.work, f.placement.linear.len(), f.placement.delay)
 }
 
 /// Whether one is as good in every respect. Of equals the first stays.
 fn dominates(a: &Found, b: &Found) -> bool {
     let (a, b) = (key(a), key(b));
-    a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2 && a.3 <= b.3 && a.4 <= b.4
+    a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2 && a.3 <= b.3 && a.4 <= b.4 && a.5 <= b.5
 }

@@ -1,3 +1,5 @@
+//! Schedules of the library and of hard loops: legal, and as good as they should be.
+
 use super::cases::Case;
 use super::schedule::Order;
 use super::search::Limits;
@@ -156,4 +158,52 @@ fn own_loops() {
             sound_plans(&case, Limits { steps: 2_000, ..Limits::default() });
         }
     }
+}
+
+/// Every front in one line: words, sweeps, buffers; `~` marks another recurrence.
+fn front(name: &str, preconditioner: Preconditioner) -> String {
+    let plans =
+        plan(&Case::library(name, preconditioner).graph(), Limits::default()).expect("the solver has schedules");
+    let entry = |p: &Plan| {
+        let other = if p.schedule.arithmetic == Arithmetic::Same { "" } else { "~" };
+        format!("{other}{:.2}/{}/{}", p.cost.words, p.cost.sweeps, p.cost.buffers)
+    };
+    plans.iter().map(entry).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn fronts_of_the_library() {
+    let mut text = String::new();
+    for name in kernelwright_syntax::library::names() {
+        for (label, m) in [("identity", Preconditioner::Identity), ("line", Preconditioner::Line(2))] {
+            text += &format!("{name} {label}: {}\n", front(name, m));
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/plan/fronts.txt");
+    if std::env::var_os("KERNELWRIGHT_BLESS").is_some() {
+        std::fs::write(path, &text).expect("the fronts can be written");
+    }
+    assert_eq!(text, include_str!("fronts.txt"), "set KERNELWRIGHT_BLESS to accept");
+}
+
+#[test]
+fn delayed_updates() {
+    let case = Case::library("pcg", Preconditioner::Line(2));
+    let plans = sound_plans(&case, Limits::default());
+    for (delay, words) in [(2, 8.5), (3, 8.0 + 1.0 / 3.0), (4, 8.25)] {
+        let found = plans.iter().find(|p| p.schedule.main.as_ref().is_some_and(|m| m.delay == delay));
+        let found = found.expect("the update of u can be delayed");
+        assert!((found.cost.words - words).abs() < 1e-6, "{delay}: {}", found.cost.words);
+    }
+    // The residual is computed from u: its update cannot wait.
+    let case = Case::library("richardson", Preconditioner::Jacobi);
+    let plans = sound_plans(&case, Limits::default());
+    assert!(plans.iter().all(|p| p.schedule.main.as_ref().is_none_or(|m| m.delay == 1)));
+}
+
+#[test]
+fn branches_on_scalars_are_placed() {
+    let case = Case::library("bicgstab", Preconditioner::Jacobi);
+    let plans = sound_plans(&case, Limits::default());
+    assert!(has(&plans, 15.0, 3.0, 7, Arithmetic::Same), "one sweep for each product and one for the residual");
 }

@@ -5,6 +5,7 @@
 //! as `norm(f)` before the loop; nothing is moved out of a branch, where it might not be wanted.
 
 mod carry;
+mod convert;
 mod expr;
 mod preconditioner;
 mod prune;
@@ -87,6 +88,7 @@ pub fn trace(input: Input<'_>) -> Result<Graph, TraceError> {
         solution,
         requires: tracer.requires,
     };
+    convert::convert(&mut graph);
     prune::prune(&mut graph);
     carry::carry(&mut graph);
     Ok(graph)

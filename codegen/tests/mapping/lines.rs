@@ -1,6 +1,6 @@
 //! Sweeps that solve along lines.
 
-use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::kernel::{Element, Kernel};
 use kernelwright_codegen::loops::*;
 use kernelwright_codegen::map::{Target, Variant};
 use kernelwright_codegen::math::{self, BinaryOp};
@@ -67,6 +67,61 @@ fn solves_with_other_shapes() {
     }
 }
 
+/// Lines split over lanes of a block: any number of segments and of lines side by side, grids that fit neither.
+#[test]
+fn solves_split_over_lanes() {
+    let mut split = 0;
+    for seed in 300..324 {
+        let case = dominant(Case::random(seed));
+        for axis in 1..case.grid().axes.len() {
+            for (segments, columns) in [(2, 32), (3, 32), (4, 16), (32, 8)] {
+                split += one_split(&case, seed, axis, segments, columns);
+            }
+        }
+    }
+    assert!(split > 40, "only {split} sweeps were split");
+}
+
+/// Splits one sweep in both precisions; the number of kernels that really are.
+fn one_split(case: &Case, seed: u64, axis: usize, segments: u32, columns: u32) -> usize {
+    let shape = Variant { segments: Some(segments), columns, ..Variant::for_grid(Target::Cuda, case.grid()) };
+    let run = |precision| one_solve(case, seed, axis, Target::Cuda, precision, Some(shape.clone()));
+    [Element::F32, Element::F64].into_iter().map(run).filter(|kernel| kernel.lanes[1] > 1).count()
+}
+
+/// Long columns of a box, open and closed.
+fn columns(rule: &str, [nx, ny, nz]: [u64; 3]) -> Case {
+    let text = format!(
+        "operator columns {{
+    grid cells [i: nx, j: ny, k: nz];
+    let c[k+1/2] = 2 + sin(k);
+    flux Z[k+1/2] = c * (1 + i) * (u[k+1] - u);
+    apply u => (0.25 + j) * u - div(Z) - 0.01 * (u[i+1] - u);
+    boundary i, j: no_flux;
+    boundary k: {rule};
+}}
+problem main {{ operator columns(nx = {nx}, ny = {ny}, nz = {nz}); rhs random(seed = 1); solver richardson; iterations 3; }}
+"
+    );
+    Case::parse(&text, 1)
+}
+
+#[test]
+fn columns_split_over_lanes() {
+    for (rule, sizes, segments) in [
+        ("no_flux", [33, 2, 61], 8),
+        ("no_flux", [32, 2, 64], 16),
+        ("dirichlet(1)", [5, 3, 29], 7),
+        ("dirichlet(1)", [32, 1, 17], 2),
+        ("periodic", [33, 2, 64], 8),
+        ("periodic", [7, 2, 60], 16),
+        ("periodic", [7, 2, 8], 4),
+    ] {
+        let case = columns(rule, sizes);
+        assert_eq!(one_split(&case, 11, 2, segments, 32), 2, "{rule} {sizes:?} in {segments}");
+    }
+}
+
 /// Lines whose intermediate values do not fit into private memory.
 #[test]
 fn long_lines() {
@@ -90,7 +145,15 @@ fn total(a: usize, b: usize) -> ValueKind {
     ValueKind::Map(PointExpr::Binary(BinaryOp::Add, v(a), v(b)))
 }
 
-fn one_solve(case: &Case, seed: u64, axis: usize, target: Target, precision: Element, variant: Option<Variant>) {
+/// Checks one sweep and returns its kernel.
+fn one_solve(
+    case: &Case,
+    seed: u64,
+    axis: usize,
+    target: Target,
+    precision: Element,
+    variant: Option<Variant>,
+) -> Kernel {
     let mut build = Build::new(&case.op, &["r", "t", "z", "w"]);
     build.program.sums = vec![SumKind::Add, SumKind::Add];
     let values = vec![
@@ -138,6 +201,7 @@ fn one_solve(case: &Case, seed: u64, axis: usize, target: Target, precision: Ele
     close("w", &w, &want, |n| eps * (size[n] + z[n].abs()), text);
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
     close("sums", &[machine.scalar(5), machine.scalar(6)], &[dot(&r, &z), dot(&r, &r)], |_| eps * dot(&r, &r), text);
+    machine.module.kernels[machine.module.sweeps[0][0].kernel].clone()
 }
 
 /// Two solves in one sweep, the second one of the first one's solution; and an operator applied to a load that the
@@ -227,10 +291,48 @@ problem main { operator column(nx = 3, nz = 40); rhs random(seed = 1); solver ri
     let mut build = Build::new(&case.op, &["r", "z"]);
     let values = vec![value("r", load(0)), value("z", ValueKind::Solve(1, ValueId(0)))];
     build.sweep("solve", Granule::Line(1), values, vec![store(1, 1)], vec![]);
-    for target in [Target::Cuda, Target::Host] {
-        let mut machine = Machine::new(&case, &build.program, target, Element::F32, None);
+    for (target, segments) in [(Target::Cuda, 1), (Target::Cuda, 4), (Target::Cuda, 16), (Target::Host, 1)] {
+        let variant = Variant { segments: Some(segments), ..Variant::for_grid(target, case.grid()) };
+        let mut machine = Machine::new(&case, &build.program, target, Element::F32, Some(variant));
         machine.write(0, &vec![1.0; case.len()]);
         machine.sweep(0);
         close("z", &machine.read(1), &vec![100.0; case.len()], |_| 100.0 * 1e-5, || machine.text(target));
     }
+}
+
+/// Splitting a stiff column over lanes loses no digits: the error is that of a lane per line, within a factor of two.
+#[test]
+fn split_columns_are_as_accurate() {
+    let text = "operator column {
+    grid cells [i: nx, k: nz];
+    let stiffness[k+1/2] = 10000 * (2 + sin(3 * k)) * pow(1.05, k);
+    flux Z[k+1/2] = stiffness * (u[k+1] - u);
+    apply u => (0.01 + 0.001*i) * u - div(Z);
+    boundary i, k: no_flux;
+}
+problem main { operator column(nx = 32, nz = 128); rhs random(seed = 1); solver richardson; iterations 3; }
+";
+    let case = Case::parse(text, 1);
+    let mut build = Build::new(&case.op, &["r", "z"]);
+    let values = vec![value("r", load(0)), value("z", ValueKind::Solve(1, ValueId(0)))];
+    build.sweep("solve", Granule::Line(1), values, vec![store(1, 1)], vec![]);
+    let right: Vec<f64> = Random::new(5).vector(case.len()).iter().map(|&x| f64::from(x as f32) + 2.0).collect();
+    let solve = |precision, segments| {
+        let variant = Variant { segments: Some(segments), ..Variant::for_grid(Target::Cuda, case.grid()) };
+        let mut machine = Machine::new(&case, &build.program, Target::Cuda, precision, Some(variant));
+        machine.write(0, &right);
+        machine.sweep(0);
+        machine.read(1)
+    };
+    let exact = solve(Element::F64, 1);
+    let error = |z: Vec<f64>| {
+        let each = exact.iter().zip(z).map(|(e, z)| ((z - e) / e).abs());
+        each.fold(0.0, f64::max)
+    };
+    let whole = error(solve(Element::F32, 1));
+    for segments in [2, 8, 16, 32] {
+        let split = error(solve(Element::F32, segments));
+        assert!(split <= 2.0 * whole.max(1e-6), "{segments} segments: {split:e}, a lane per line: {whole:e}");
+    }
+    assert!(error(solve(Element::F64, 16)) < 1e-10);
 }

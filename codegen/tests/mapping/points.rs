@@ -64,8 +64,10 @@ fn readings(case: &Case, seed: u64) {
     let dot: f64 = u.iter().zip(&q).map(|(a, b)| a * b).sum();
     let largest = q.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     for (target, precision) in ENGINES {
-        let variants =
-            [None, Some(Variant { chunk: 2, block: [32, 1], tile: [2, 1], ..Variant::for_grid(target, case.grid()) })];
+        let own = Variant::for_grid(target, case.grid());
+        let small = Variant { chunk: 2, block: [32, 1], tile: [2, 1], ..own.clone() };
+        let afresh = Variant { chunk: 3, carry: false, unroll: 2, ..own };
+        let variants = [None, Some(small), Some(afresh)];
         for variant in variants {
             let mut machine = Machine::new(case, &build.program, target, precision, variant);
             machine.write(0, &u);

@@ -61,7 +61,7 @@ pub trait Backend {
     }
     /// Prepares a list of launches that is enqueued many times, say one iteration of a solver.
     fn record(&mut self, launches: &[(KernelHandle, Vec<BufferHandle>)]) -> Result<Recorded, BackendError> {
-        Ok(Recorded { launches: launches.to_vec(), graph: None })
+        Ok(Recorded::list(launches))
     }
     /// Enqueues a recorded list.
     fn replay(&mut self, recorded: &Recorded) -> Result<(), BackendError> {
@@ -125,6 +125,11 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// A list without a form of the device's own.
+    pub fn list(launches: &[(KernelHandle, Vec<BufferHandle>)]) -> Recorded {
+        Recorded { launches: launches.to_vec(), graph: None }
+    }
+
     /// The launches, in order.
     pub fn launches(&self) -> &[(KernelHandle, Vec<BufferHandle>)] {
         &self.launches

@@ -84,6 +84,9 @@ pub(super) struct CompileArgs {
     /// A schedule by name, instead of the planner's choice (explain lists them).
     #[arg(long, value_name = "NAME")]
     pub(super) schedule: Option<String>,
+    /// Part of the variant of the kernels, instead of the default; may be repeated (segments=16, block=64x4).
+    #[arg(long, value_name = "KEY=VALUE", value_parser = part)]
+    pub(super) variant: Vec<(String, String)>,
 }
 
 /// How a problem is solved.
@@ -246,6 +249,11 @@ impl From<TargetArg> for Target {
             TargetArg::Host => Target::Host,
         }
     }
+}
+
+fn part(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    Ok((key.trim().to_string(), value.trim().to_string()))
 }
 
 /// `name=value`.

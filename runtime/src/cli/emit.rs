@@ -7,7 +7,6 @@ use super::choose_scheduled;
 use super::failure::Failure;
 use super::out::Out;
 use crate::load::load;
-use crate::pipeline;
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::print;
 
@@ -16,7 +15,7 @@ pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
     let builder = choose_scheduled(&loaded, &args.compile);
     let (_, problem) = builder.chosen()?;
     let planned = builder.plan(args.target.into())?;
-    let module = pipeline::module(&planned.plan().program, args.target.into(), problem.precision, problem.iterations)?;
+    let module = builder.module(&planned.plan().program, args.target.into(), &problem)?;
     let kernels = wanted(module.kernels, args.kernel.as_deref())?;
     let source = match args.target {
         TargetArg::Cuda => print::cuda(&kernels),

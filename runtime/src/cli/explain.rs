@@ -62,8 +62,13 @@ fn schedules(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
 fn walk(control: &[Control], depth: usize, visit: &mut impl FnMut(&Control, usize)) {
     for step in control {
         visit(step, depth);
-        if let Control::Loop { body, .. } | Control::Every { body, .. } = step {
-            walk(body, depth + 1, visit);
+        match step {
+            Control::Loop { body, .. } => walk(body, depth + 1, visit),
+            Control::Every { body, otherwise, .. } => {
+                walk(body, depth + 1, visit);
+                walk(otherwise, depth, visit);
+            }
+            Control::Sweep(_) | Control::Fence(_) | Control::Rotate(_) => {}
         }
     }
 }
@@ -99,7 +104,12 @@ fn row(program: &Program, step: &Control, depth: usize) -> Option<Vec<String>> {
         Control::Rotate(_) => return None,
         Control::Loop { times: None, .. } => vec![format!("{space}repeat"), String::new()],
         Control::Loop { times: Some(n), .. } => vec![format!("{space}repeat {n} times"), String::new()],
-        Control::Every { n, .. } => vec![format!("{space}every {n} rounds"), String::new()],
+        Control::Every { n, otherwise, .. } if otherwise.is_empty() => {
+            vec![format!("{space}every {n} rounds"), String::new()]
+        }
+        Control::Every { n, .. } => {
+            vec![format!("{space}every {n} rounds, instead of what follows at this depth"), String::new()]
+        }
     })
 }
 

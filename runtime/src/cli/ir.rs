@@ -28,8 +28,7 @@ pub(super) fn run(args: &IrArgs, out: &mut Out) -> Result<u8, Failure> {
         Stage::Kernel => {
             let (_, problem) = builder.chosen()?;
             let planned = builder.plan(args.target.into())?;
-            let module =
-                pipeline::module(&planned.plan().program, args.target.into(), problem.precision, problem.iterations)?;
+            let module = builder.module(&planned.plan().program, args.target.into(), &problem)?;
             let kernels: Vec<String> = module.kernels.iter().map(|kernel| kernel.to_string()).collect();
             kernels.join("\n")
         }

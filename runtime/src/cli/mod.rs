@@ -90,7 +90,10 @@ fn choose<'l>(loaded: &'l Loaded, args: &ProgramArgs) -> Builder<'l> {
 
 /// The same, with the schedule that is asked for.
 fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
-    let builder = choose(loaded, &args.program);
+    let mut builder = choose(loaded, &args.program);
+    for (key, value) in &args.variant {
+        builder = builder.variant(key, value);
+    }
     match &args.schedule {
         Some(schedule) => builder.schedule(schedule),
         None => builder,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kernelwright_codegen::loops::Program as Loops;
+use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
@@ -25,6 +27,7 @@ pub struct Builder<'l> {
     tolerance: Option<f64>,
     iterations: Option<u32>,
     schedule: Option<String>,
+    variant: Vec<(String, String)>,
     choice: Choice,
     arithmetic: Arithmetic,
     cache: Option<Arc<Cache>>,
@@ -40,6 +43,7 @@ impl<'l> Builder<'l> {
             tolerance: None,
             iterations: None,
             schedule: None,
+            variant: Vec::new(),
             choice: Choice::Auto,
             arithmetic: Arithmetic::default(),
             cache: None,
@@ -79,6 +83,12 @@ impl<'l> Builder<'l> {
     /// A schedule by name, instead of the planner's choice.
     pub fn schedule(mut self, name: impl Into<String>) -> Self {
         self.schedule = Some(name.into());
+        self
+    }
+
+    /// Sets a part of the variant of the kernels, as `Variant::set` of the compiler does.
+    pub fn variant(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variant.push((key.into(), value.into()));
         self
     }
 
@@ -128,6 +138,14 @@ impl<'l> Builder<'l> {
         pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref(), target)
     }
 
+    /// The kernels of a scheduled loop for a target.
+    ///
+    /// # Errors
+    /// A loop the mapping cannot handle, a variant that does not fit.
+    pub fn module(&self, loops: &Loops, target: Target, problem: &Problem) -> Result<Module, Error> {
+        pipeline::module(loops, target, problem.precision, problem.iterations, &self.variant)
+    }
+
     /// Compiles and loads.
     ///
     /// # Errors
@@ -136,7 +154,7 @@ impl<'l> Builder<'l> {
         let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
         let opened = open(self.choice, self.arithmetic, &cache)?;
         let mut solver = self.compile_on(opened.backend)?;
-        solver.notices.extend(opened.notices);
+        solver.notices.splice(0..0, opened.notices);
         Ok(solver)
     }
 
@@ -151,8 +169,9 @@ impl<'l> Builder<'l> {
         let planned = pipeline::plan(&self.loaded.program, &problem, schedule, backend.target())?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
-        let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations)?;
-        let engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        let module = self.module(&plan.program, backend.target(), &problem)?;
+        let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        let notices = engine.notices();
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
@@ -171,7 +190,7 @@ impl<'l> Builder<'l> {
             compile_time: begin.elapsed(),
             words,
             copy_bandwidth: None,
-            notices: Vec::new(),
+            notices,
         })
     }
 }

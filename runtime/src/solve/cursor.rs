@@ -74,10 +74,9 @@ impl<'p> Cursor<'p> {
                 Control::Loop { times: Some(times), body } => {
                     self.frames.push(Frame { body, at: 0, repeat: Repeat::Times { left: *times, round: 1 } });
                 }
-                Control::Every { n, body } => {
-                    if self.round().is_multiple_of(*n) {
-                        self.frames.push(Frame { body, at: 0, repeat: Repeat::Once });
-                    }
+                Control::Every { n, body, otherwise } => {
+                    let body = if self.round().is_multiple_of(*n) { body } else { otherwise };
+                    self.frames.push(Frame { body, at: 0, repeat: Repeat::Once });
                 }
             }
         }
@@ -147,10 +146,10 @@ mod tests {
 
     #[test]
     fn every_counts_the_rounds_of_the_innermost_loop() {
-        let every = Control::Every { n: 2, body: vec![sweep(9)] };
+        let every = Control::Every { n: 2, body: vec![sweep(9)], otherwise: vec![sweep(8)] };
         let inner = Control::Loop { times: Some(3), body: vec![sweep(1), every] };
         let control = [Control::Loop { times: None, body: vec![sweep(0), inner] }];
-        assert_eq!(walk(&control, 12), [-1, 0, 1, 1, 9, 1, -1, 0, 1, 1, 9, 1]);
+        assert_eq!(walk(&control, 16), [-1, 0, 1, 8, 1, 9, 1, 8, -1, 0, 1, 8, 1, 9, 1, 8]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::verdict::{Next, Verdict};
 /// A batch should take about this long, so that progress and interrupts are seen.
 const BATCH_TIME: Duration = Duration::from_millis(100);
 /// Rounds of a first batch, and the largest batch: what is enqueued past a convergence runs in vain.
-const BATCH_ROUNDS: (u32, u32) = (4, 1024);
+const BATCH_ROUNDS: (u32, u32) = (8, 1024);
 /// A loop that never advances the iteration number is stopped this many rounds past the limit (a pipelined loop
 /// needs a round or two more than it has iterations).
 const SPARE_ROUNDS: u64 = 16;
@@ -203,6 +203,9 @@ impl<'p> Run<'p> {
     /// Launches until the batch is full or the control ends.
     fn enqueue(&mut self) -> Result<Enqueued, Error> {
         let mut left = self.batch.rounds;
+        if self.position.rounds > 0 {
+            self.device.round()?;
+        }
         while let Some(step) = self.step() {
             match step {
                 Step::Sweep(sweep) => self.device.sweep(sweep)?,
@@ -215,7 +218,10 @@ impl<'p> Run<'p> {
                 }
                 Step::Rotate(_) => {}
                 Step::Round if left == 0 => return Ok(Enqueued::Batch),
-                Step::Round => left -= 1,
+                Step::Round => {
+                    left -= 1;
+                    self.device.round()?;
+                }
             }
         }
         Ok(Enqueued::End)
@@ -337,7 +343,7 @@ impl Batch {
         if took > BATCH_TIME {
             self.rounds = (self.rounds / 2).max(1);
         } else if took < BATCH_TIME / 2 {
-            let share = (done / 4).min(u64::from(BATCH_ROUNDS.1)) as u32;
+            let share = (done / 2).min(u64::from(BATCH_ROUNDS.1)) as u32;
             self.rounds = (self.rounds * 2).min(share.max(BATCH_ROUNDS.0));
         }
     }

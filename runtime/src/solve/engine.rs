@@ -7,8 +7,9 @@ use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::Error;
 use super::cursor::Step;
+use super::queue::Queue;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, KernelHandle};
+use crate::backend::{Backend, BufferHandle, Counters, KernelHandle};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -39,7 +40,7 @@ pub(super) struct Device {
     history: BufferHandle,
     data: Vec<BufferHandle>,
     buffers: Vec<BufferHandle>,
-    args: Vec<BufferHandle>,
+    queue: Queue,
 }
 
 /// Which version of every vector is current; what a replay brings back.
@@ -64,7 +65,7 @@ impl Engine {
             history: backend.allocate(Element::F64, pipeline::history_len(limit))?,
             data: Vec::new(),
             buffers: Vec::new(),
-            args: Vec::new(),
+            queue: Queue::default(),
             backend,
             module,
             kernels,
@@ -102,6 +103,16 @@ impl Engine {
         Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
     }
 
+    /// What the back end has compiled, allocated and launched so far.
+    pub fn counters(&self) -> Counters {
+        self.device.backend.counters()
+    }
+
+    /// What the back end has to say since it was asked last.
+    pub fn notices(&mut self) -> Vec<String> {
+        self.device.backend.notices()
+    }
+
     /// Elements of a vector: points times components.
     pub fn vector_len(&self) -> usize {
         self.device.module.vector_len as usize
@@ -116,7 +127,7 @@ impl Engine {
     pub fn set_params(&mut self, values: &[f64]) -> Result<(), Error> {
         expect_len("parameters", values.len(), param_count(&self.program))?;
         self.stale = true;
-        Ok(self.device.backend.write(self.device.params, values)?)
+        self.device.write(self.device.params, values)
     }
 
     /// Sets a data array of the operator, by number.
@@ -124,7 +135,7 @@ impl Engine {
         let name = &self.program.operator.data[number].name;
         expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
         self.stale = true;
-        Ok(self.device.backend.write(self.device.data[number], values)?)
+        self.device.write(self.device.data[number], values)
     }
 
     /// Sets the right-hand side.
@@ -152,6 +163,7 @@ impl Engine {
             self.device.run_setup()?;
             self.stale = false;
         }
+        self.device.flush()?;
         Ok(self.device.backend.synchronize()?)
     }
 
@@ -230,9 +242,9 @@ impl Device {
             Which::Sweep(sweep) => &self.module.sweeps[sweep][number],
             Which::Fence(fence) => &self.module.fences[fence][number],
         };
-        self.args.clear();
+        let mut args = Vec::with_capacity(launch.args.len());
         for arg in &launch.args {
-            self.args.push(match *arg {
+            args.push(match *arg {
                 Arg::Vector(Version { vector, ahead }) => {
                     let versions = &self.vectors[vector.0];
                     versions[(self.current[vector.0] as usize + ahead as usize) % versions.len()]
@@ -245,7 +257,30 @@ impl Device {
                 Arg::Module(number) => self.buffers[number],
             });
         }
-        Ok(self.backend.launch(self.kernels[launch.kernel], &self.args)?)
+        self.queue.push(self.kernels[launch.kernel], args);
+        Ok(())
+    }
+
+    /// A round of a loop begins.
+    pub(super) fn round(&mut self) -> Result<(), Error> {
+        Ok(self.queue.round(self.backend.as_mut())?)
+    }
+
+    /// Enqueues what was put off; to be called before anything that depends on it.
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(self.queue.flush(self.backend.as_mut())?)
+    }
+
+    /// Reads a buffer after everything enqueued before.
+    fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), Error> {
+        self.flush()?;
+        Ok(self.backend.read(buffer, values)?)
+    }
+
+    /// Writes a buffer after everything enqueued before.
+    fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), Error> {
+        self.flush()?;
+        Ok(self.backend.write(buffer, values)?)
     }
 
     /// Carries out a step.
@@ -257,7 +292,7 @@ impl Device {
                 self.rotate(vector);
                 Ok(())
             }
-            Step::Round => Ok(()),
+            Step::Round => self.round(),
         }
     }
 
@@ -278,41 +313,41 @@ impl Device {
     /// The status word and the iteration at which it was raised; waits for the device.
     pub(super) fn status(&mut self) -> Result<(i32, i64), Error> {
         let mut words = [0.0; 2];
-        self.backend.read(self.status, &mut words)?;
+        self.read(self.status, &mut words)?;
         Ok((words[0] as i32, words[1] as i64))
     }
 
     pub(super) fn clear_status(&mut self) -> Result<(), Error> {
-        Ok(self.backend.write(self.status, &[0.0, 0.0])?)
+        self.write(self.status, &[0.0, 0.0])
     }
 
     /// The reserved scalars; waits for the device.
     pub(super) fn scalars(&mut self) -> Result<[f64; ScalarId::RESERVED], Error> {
         let mut values = [0.0; ScalarId::RESERVED];
-        self.backend.read(self.scalars, &mut values)?;
+        self.read(self.scalars, &mut values)?;
         Ok(values)
     }
 
     /// Writes the first scalars.
     pub(super) fn set_scalars(&mut self, values: &[f64]) -> Result<(), Error> {
-        Ok(self.backend.write(self.scalars, values)?)
+        self.write(self.scalars, values)
     }
 
     /// Measures of the checks at iterations 0 to `last`.
     pub(super) fn history(&mut self, last: usize) -> Result<Vec<f64>, Error> {
         let mut values = vec![0.0; last + 1];
-        self.backend.read(self.history, &mut values)?;
+        self.read(self.history, &mut values)?;
         Ok(values)
     }
 
     fn write_vector(&mut self, vector: VectorId, values: &[f64]) -> Result<(), Error> {
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        Ok(self.backend.write(buffer, values)?)
+        self.write(buffer, values)
     }
 
     fn read_vector(&mut self, vector: VectorId, values: &mut [f64]) -> Result<(), Error> {
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        Ok(self.backend.read(buffer, values)?)
+        self.read(buffer, values)
     }
 }
 

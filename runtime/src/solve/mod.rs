@@ -6,6 +6,7 @@
 mod builder;
 mod solver;
 mod engine;
+mod queue;
 mod driver;
 mod cursor;
 mod raise;

@@ -56,7 +56,10 @@ impl Uses {
                     self.nested[fence.0] |= nested;
                 }
                 Control::Loop { times, body } => self.visit(body, nested || times.is_some()),
-                Control::Every { body, .. } => self.visit(body, nested),
+                Control::Every { body, otherwise, .. } => {
+                    self.visit(body, nested);
+                    self.visit(otherwise, nested);
+                }
                 Control::Sweep(_) | Control::Rotate(_) => {}
             }
         }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use kernelwright::backend::open::Choice;
+use kernelwright_suite::run_all;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -15,19 +16,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let (mut passed, mut failed) = (0, 0);
-    for case in kernelwright_suite::cases(60) {
-        if !case.name.contains(&filter) {
-            continue;
-        }
-        match (case.run)(choice) {
-            Ok(()) => passed += 1,
-            Err(error) => {
-                failed += 1;
-                println!("FAILED {}\n{error}", case.name);
-            }
+    let outcomes = run_all(&kernelwright_suite::cases(100), choice, &filter);
+    for outcome in &outcomes {
+        if let Err(error) = &outcome.result {
+            println!("FAILED {}\n{error}", outcome.name);
         }
     }
+    let passed = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+    let failed = outcomes.len() - passed;
     println!("{passed} passed, {failed} failed on {name}");
     if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,6 +1,11 @@
 //! Runs a program's text on a back end, with everything given.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kernelwright::backend::Target;
 use kernelwright::backend::open::Choice;
+use kernelwright::cache::Cache;
 use kernelwright::load::{Loaded, from_text};
 use kernelwright::solve::{Inputs, Solution, Solver};
 use kernelwright_syntax::program::{Precision, Problem};
@@ -56,7 +61,9 @@ pub struct How {
 
 /// Solves the program's problem with everything given.
 pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, String> {
-    let mut builder = Solver::builder(loaded).precision(how.precision).backend(how.choice);
+    // Kernels of a case are its own: what an earlier version left in a cache is not what is tested.
+    let cache = Arc::new(Cache::none());
+    let mut builder = Solver::builder(loaded).precision(how.precision).backend(how.choice).cache(cache);
     if let Some(schedule) = &how.schedule {
         builder = builder.schedule(schedule);
     }
@@ -69,11 +76,18 @@ pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, Stri
     solver.solve(&inputs).map_err(|error| error.to_string())
 }
 
-/// Names of the schedules of a problem.
+/// Names of the schedules of a problem; they are the same for all targets.
 pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
-    let planned =
-        Solver::builder(loaded).plan(kernelwright::backend::Target::Host).map_err(|error| error.to_string())?;
-    Ok(planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect())
+    // All back ends ask, and planning takes longer than solving.
+    static KNOWN: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(names) = known().get(&loaded.text) {
+        return Ok(names.clone());
+    }
+    let planned = Solver::builder(loaded).plan(Target::Host).map_err(|error| error.to_string())?;
+    let names: Vec<String> = planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect();
+    known().insert(loaded.text.clone(), names.clone());
+    Ok(names)
 }
 
 /// Unit roundoff.

@@ -55,7 +55,8 @@ impl Compiler {
     }
 
     /// Options for a shared library of kernels. No errno and no traps: neither changes a value, both keep loops from
-    /// being vectorised.
+    /// being vectorised. Nor are jumps threaded: gcc would turn choices that all lanes make alike (is there a cell to
+    /// the north?) into branches around parts of a loop, which it then does not vectorise.
     pub fn options(arithmetic: Arithmetic) -> Vec<&'static str> {
         let contract = match arithmetic {
             Arithmetic::Contracted => "-ffp-contract=fast",
@@ -69,6 +70,7 @@ impl Compiler {
             contract,
             "-fno-math-errno",
             "-fno-trapping-math",
+            "-fno-thread-jumps",
             "-shared",
             "-fPIC",
         ]

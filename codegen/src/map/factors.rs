@@ -1,0 +1,131 @@
+//! Coefficients as products of what changes along a line and what does not.
+//!
+//! A row of a line adds up couplings whose coefficients often share their factor along the line: in
+//! `thickness[k]*edge_x[i,j]` and its three sisters the level counts once. Written as
+//! `thickness * (edge + edge + edge + edge)` the bracket is known once a line. Signs are kept, so for an M-matrix the
+//! bracket is a sum of numbers of one sign.
+
+use super::MapError;
+use super::eval::Eval;
+use super::fold;
+use super::position::Position;
+use crate::kernel::Expr;
+use crate::math::{self, BinaryOp, Operator};
+
+/// A coefficient: the factor that changes along the line, if any, and the rest.
+#[derive(Debug, Clone)]
+pub(super) struct Product {
+    pub(super) along: Option<Expr>,
+    pub(super) rest: Expr,
+}
+
+/// A sum of products, those with the same factor along the line gathered.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gathered(Vec<Product>);
+
+impl Gathered {
+    /// Adds a product.
+    pub(super) fn add(&mut self, product: Product) {
+        match self.0.iter_mut().find(|p| p.along == product.along) {
+            Some(same) => same.rest = fold::add(same.rest.clone(), product.rest),
+            None => self.0.push(product),
+        }
+    }
+
+    /// The sum; none if it is empty.
+    pub(super) fn total(self, eval: &mut Eval, name: &str) -> Option<Expr> {
+        let mut total = None;
+        for Product { along, rest } in self.0 {
+            let part = match along {
+                Some(along) => fold::mul(along, eval.b.bind(name, rest)),
+                None => rest,
+            };
+            total = super::builder::plus(total, Some(part));
+        }
+        total
+    }
+}
+
+/// Factors of a product with the place where each is read; the second of a pair says that it divides.
+type Factors<'e> = Vec<(&'e math::Expr, bool, &'e Position)>;
+
+impl Eval<'_, '_> {
+    /// A product of coefficients, each read at its own place, split along an axis.
+    ///
+    /// With `guarded`, only where that is safe: a quotient or function of what reads as zero because a guard fails could
+    /// be infinite, and times zero not a number.
+    pub(super) fn product(
+        &mut self,
+        of: &[(&math::Expr, &Position)],
+        axis: usize,
+        guarded: bool,
+    ) -> Result<Option<Product>, MapError> {
+        let mut list = Factors::new();
+        let mut negative = false;
+        for &(e, at) in of {
+            negative ^= factors(e, false, at, &mut list);
+        }
+        if guarded && list.iter().any(|f| f.1 || !is_plain(f.0)) {
+            return Ok(None);
+        }
+        let op = self.cx.operator();
+        let (along, rest): (Factors, Factors) = list.into_iter().partition(|f| depends(op, f.0, axis));
+        let along = self.multiplied(&along)?;
+        let rest = self.multiplied(&rest)?.unwrap_or(fold::real(1.0, self.cx.real));
+        Ok(Some(Product { along, rest: if negative { fold::neg(rest) } else { rest } }))
+    }
+
+    /// The product of factors, in order; none if there are none.
+    fn multiplied(&mut self, list: &Factors) -> Result<Option<Expr>, MapError> {
+        let mut value: Option<Expr> = None;
+        for &(e, divides, at) in list {
+            let factor = self.coefficient(e, at)?;
+            value = Some(match (value, divides) {
+                (None, false) => factor,
+                (None, true) => fold::div(fold::real(1.0, self.cx.real), factor),
+                (Some(v), false) => fold::mul(v, factor),
+                (Some(v), true) => fold::div(v, factor),
+            });
+        }
+        Ok(value)
+    }
+}
+
+/// Collects the factors of a product; whether its sign is turned.
+fn factors<'e>(e: &'e math::Expr, divides: bool, at: &'e Position, list: &mut Factors<'e>) -> bool {
+    match e {
+        math::Expr::Binary(BinaryOp::Mul, a, b) => factors(a, divides, at, list) ^ factors(b, divides, at, list),
+        math::Expr::Binary(BinaryOp::Div, a, b) => factors(a, divides, at, list) ^ factors(b, !divides, at, list),
+        math::Expr::Neg(a) => !factors(a, divides, at, list),
+        e => {
+            list.push((e, divides, at));
+            false
+        }
+    }
+}
+
+/// Whether a coefficient changes along an axis.
+fn depends(op: &Operator, e: &math::Expr, axis: usize) -> bool {
+    use math::Expr as E;
+    match e {
+        E::Number(_) | E::Param(_) => false,
+        E::Table(t, _) => op.tables[*t].axes.contains(&axis),
+        E::Data(d, _) => op.data[*d].axes.contains(&axis),
+        E::Unknown(..) | E::Flux(..) => true,
+        E::Neg(a) => depends(op, a, axis),
+        E::Binary(_, a, b) | E::Compare(_, a, b) => depends(op, a, axis) || depends(op, b, axis),
+        E::Call(_, args) => args.iter().any(|a| depends(op, a, axis)),
+        E::Select(c, a, b) => [c, a, b].iter().any(|e| depends(op, e, axis)),
+    }
+}
+
+/// Sums and products only.
+fn is_plain(e: &math::Expr) -> bool {
+    use math::Expr as E;
+    match e {
+        E::Number(_) | E::Param(_) | E::Table(..) | E::Data(..) => true,
+        E::Neg(a) => is_plain(a),
+        E::Binary(op, a, b) => *op != BinaryOp::Div && is_plain(a) && is_plain(b),
+        _ => false,
+    }
+}

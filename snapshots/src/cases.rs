@@ -1,0 +1,176 @@
+//! The golden texts.
+
+use std::fmt::Write;
+
+use kernelwright::backend::Target;
+use kernelwright::pipeline::Planned;
+use kernelwright_codegen::plan::schedule::Arithmetic;
+use kernelwright_codegen::{loops_text, math_text};
+use kernelwright_syntax::program::Precision;
+
+use crate::build::{default_variant, example, kernels, planned, source};
+
+/// A text and what it shows.
+pub struct Golden {
+    /// Name of its file, without the ending.
+    pub name: String,
+    /// What it shows, for the head of the file.
+    pub description: String,
+    /// The text.
+    pub text: String,
+}
+
+/// All golden texts, in a fixed order.
+pub fn cases() -> Vec<Golden> {
+    let mut all = Vec::new();
+    for program in ["poisson_2d", "pressure_correction", "neumann", "heat_step", "variable_coefficients"] {
+        all.extend(preferred(program));
+    }
+    all.extend(statement("pressure_correction"));
+    all.push(single("poisson_2d"));
+    all.extend(AXES.iter().map(of_axis));
+    all.extend(stages("poisson_2d"));
+    all.push(front("pressure_correction"));
+    all
+}
+
+/// Kernels as they are by default.
+fn preferred(program: &str) -> Vec<Golden> {
+    let one = |target| {
+        let loaded = example(program);
+        let planned = planned(&loaded, program, target);
+        let text = whole(&planned.plan().program, target, Precision::F64);
+        let description = format!("{program}: all kernels of schedule {}", planned.plan().schedule.name);
+        Golden { name: format!("{program}.{}", end(target)), description, text }
+    };
+    [Target::Cuda, Target::Host].map(one).into()
+}
+
+/// Kernels of the schedule with a sweep per statement.
+fn statement(program: &str) -> Vec<Golden> {
+    let one = |target| {
+        let loaded = example(program);
+        let planned = planned(&loaded, program, target);
+        Golden {
+            name: format!("{program}.statement.{}", end(target)),
+            description: format!("{program}: all kernels, a sweep per statement"),
+            text: whole(&planned.plans[0].program, target, Precision::F64),
+        }
+    };
+    [Target::Cuda, Target::Host].map(one).into()
+}
+
+fn single(program: &str) -> Golden {
+    let loaded = example(program);
+    let planned = planned(&loaded, program, Target::Cuda);
+    Golden {
+        name: format!("{program}.f32.cu"),
+        description: format!("{program}: all kernels in f32"),
+        text: whole(&planned.plan().program, Target::Cuda, Precision::F32),
+    }
+}
+
+fn whole(program: &kernelwright_codegen::loops::Program, target: Target, precision: Precision) -> String {
+    source(&kernels(program, target, precision, default_variant(program, target)), target)
+}
+
+/// A choice that a variant makes, away from its default, on the first kernel of a program that it changes.
+pub struct Axis {
+    target: Target,
+    program: &'static str,
+    /// Keys and values of the variant; the first key names the case.
+    set: &'static [(&'static str, &'static str)],
+}
+
+const fn axis(target: Target, program: &'static str, set: &'static [(&'static str, &'static str)]) -> Axis {
+    Axis { target, program, set }
+}
+
+/// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
+pub const AXES: [Axis; 10] = [
+    axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
+    axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
+    axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
+    axis(Target::Cuda, "pressure_correction", &[("line_block", "32x4"), ("segments", "1")]),
+    axis(Target::Cuda, "pressure_correction", &[("segments", "8")]),
+    axis(Target::Cuda, "pressure_correction", &[("columns", "16")]),
+    axis(Target::Cuda, "pressure_correction", &[("line_resident", "2")]),
+    axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64")]),
+    axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
+    axis(Target::Host, "pressure_correction", &[("simd", "16")]),
+];
+
+/// The first kernel that differs from what the default gives; one that differs nowhere is no axis of this program.
+fn of_axis(axis: &Axis) -> Golden {
+    let loaded = example(axis.program);
+    let planned = planned(&loaded, axis.program, axis.target);
+    let program = &planned.plan().program;
+    let usual = default_variant(program, axis.target);
+    let mut variant = usual.clone();
+    for (key, value) in axis.set {
+        variant.set(key, value).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let name = axis.set[0].0;
+    let one = |variant| kernels(program, axis.target, Precision::F64, variant);
+    let pairs = one(usual).into_iter().zip(one(variant));
+    let mut changed = pairs.filter(|(before, after)| before != after);
+    let (_, kernel) = changed.next().unwrap_or_else(|| panic!("{name} changes no kernel of {}", axis.program));
+    Golden {
+        name: format!("variant.{name}.{}", end(axis.target)),
+        description: format!("{}: kernel {} with another {name}", axis.program, kernel.name),
+        text: source(&[kernel], axis.target),
+    }
+}
+
+/// What stands between two stages.
+fn stages(program: &str) -> Vec<Golden> {
+    let loaded = example(program);
+    let planned = planned(&loaded, program, Target::Cuda);
+    let plan = planned.plan();
+    let kernels = kernels(&plan.program, Target::Cuda, Precision::F64, default_variant(&plan.program, Target::Cuda));
+    let kernels: Vec<String> = kernels.iter().map(|kernel| kernel.to_string()).collect();
+    let texts = [
+        ("math", math_text::dump(&planned.operator)),
+        ("graph", planned.graph.text()),
+        ("schedule", plan.schedule.text(&planned.graph)),
+        ("loops", loops_text::text(&plan.program)),
+        ("kernel", kernels.join("\n")),
+    ];
+    let golden = |(stage, text): (&str, String)| Golden {
+        name: format!("{program}.{stage}"),
+        description: format!("{program}: {stage}"),
+        text,
+    };
+    texts.into_iter().map(golden).collect()
+}
+
+/// All schedules with what they cost, and how the best one goes.
+fn front(program: &str) -> Golden {
+    let loaded = example(program);
+    let planned = planned(&loaded, program, Target::Cuda);
+    let description = format!("{program}: the schedules and their costs per point and iteration");
+    Golden { name: format!("{program}.front"), description, text: front_text(&planned) }
+}
+
+fn front_text(planned: &Planned) -> String {
+    let mut text = String::new();
+    for plan in &planned.plans {
+        let (cost, name) = (&plan.cost, &plan.schedule.name);
+        let other = if plan.schedule.arithmetic == Arithmetic::Same { "" } else { ", different recurrence" };
+        writeln!(
+            text,
+            "{name}: {} words (coefficients {}), {} operations, {} divisions, {} sweeps, {} fences, {} vectors{other}",
+            cost.words, cost.coefficient_words, cost.flops, cost.divisions, cost.sweeps, cost.fences, cost.buffers
+        )
+        .expect("a string grows");
+    }
+    writeln!(text, "\nused: {}", planned.plan().schedule.text(&planned.graph)).expect("a string grows");
+    text
+}
+
+fn end(target: Target) -> &'static str {
+    match target {
+        Target::Cuda => "cu",
+        Target::Host => "c",
+    }
+}

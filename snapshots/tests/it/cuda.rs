@@ -1,0 +1,81 @@
+//! Generated CUDA, compiled by NVRTC for the architectures that matter; no device is needed.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kernelwright::backend::cuda::compile_only;
+use kernelwright::backend::cuda::log::Resources;
+use kernelwright::backend::{Arithmetic, BackendError, Target};
+use kernelwright_snapshots::cases::cases;
+use kernelwright_snapshots::sources::{Unit, units};
+
+const ARCHITECTURES: [u32; 3] = [80, 90, 100];
+
+/// Kernels whose registers do not all fit, by unit, architecture and kernel: a few bytes that cost no time to speak of.
+/// A kernel that is not here must not spill.
+const KNOWN_SPILLS: [(&str, u32, &str); 1] = [("poisson_3d f32", 90, "r_r_squared_f_squared_z_rho")];
+
+/// What became of a unit on an architecture.
+struct Compiled {
+    unit: usize,
+    architecture: u32,
+    log: String,
+    resources: Vec<Resources>,
+}
+
+fn compile(units: &[Unit]) -> Vec<Compiled> {
+    let jobs: Vec<(usize, u32)> =
+        (0..units.len()).flat_map(|unit| ARCHITECTURES.map(|architecture| (unit, architecture))).collect();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(&(unit, architecture)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let compiled = compile_only(&units[unit].source, architecture, Arithmetic::Contracted);
+            let compiled =
+                compiled.unwrap_or_else(|error| panic!("{} for sm_{architecture}: {error}", units[unit].name));
+            let (log, resources) = (compiled.log, compiled.resources);
+            done.lock().unwrap().push(Compiled { unit, architecture, log, resources });
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|one| (one.unit, one.architecture));
+    done
+}
+
+/// Whether the log says more than what kernels use.
+fn complaint(line: &str) -> bool {
+    line.contains("warning") || line.contains("error")
+}
+
+#[test]
+fn every_source_is_compiled_without_a_warning_or_a_spill() {
+    if let Err(BackendError::Unavailable(why)) = compile_only("", ARCHITECTURES[0], Arithmetic::Contracted) {
+        println!("skipped: {why}");
+        return;
+    }
+    let mut units = units(Target::Cuda);
+    // Shapes away from the default: the golden texts hold one of each.
+    let variants = cases().into_iter().filter(|case| case.name.starts_with("variant.") && case.name.ends_with(".cu"));
+    units.extend(variants.map(|case| Unit { name: case.name, source: case.text, count: 1 }));
+    let (mut complaints, mut spills) = (Vec::new(), Vec::new());
+    println!("{:32} {:>6} {:>8} {:>14}", "unit", "sm", "kernels", "most registers");
+    for one in compile(&units) {
+        let (name, architecture) = (&units[one.unit].name, one.architecture);
+        let most = one.resources.iter().map(|kernel| kernel.registers).max().unwrap_or(0);
+        println!("{name:32} {architecture:>6} {:>8} {most:>14}", one.resources.len());
+        assert_eq!(one.resources.len(), units[one.unit].count, "{name}: the log tells of every kernel\n{}", one.log);
+        complaints.extend(one.log.lines().filter(|line| complaint(line)).map(|line| format!("{name}: {line}")));
+        for kernel in one.resources.iter().filter(|kernel| kernel.spill_stores + kernel.spill_loads > 0) {
+            let (kernel, stores, loads) = (kernel.kernel.as_str(), kernel.spill_stores, kernel.spill_loads);
+            println!("{name}, sm_{architecture}: {kernel} stores {stores} B, loads {loads} B");
+            if !KNOWN_SPILLS.contains(&(name, architecture, kernel)) {
+                spills.push(format!("{name}, sm_{architecture}: {kernel}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(spills.is_empty(), "registers are spilled:\n{}", spills.join("\n"));
+}

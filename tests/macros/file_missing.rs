@@ -1,0 +1,3 @@
+kernelwright::operator!(file = "no/such/file.kw");
+
+fn main() {}

@@ -1,0 +1,65 @@
+//! Random solver loops: they converge to nothing, but mean something exact.
+
+use crate::random::Random;
+
+/// A random solver `random(A: any, M: any)` as text: a straight-line loop over a few vectors and scalars with products,
+/// preconditioned vectors, dot products, aliases and carried values.
+pub fn solver(seed: u64) -> String {
+    let mut random = Random::new(seed ^ 0x5eed);
+    let body: String = (0..random.between(3, 8)).map(|_| statement(&mut random)).collect();
+    let update = match random.below(3) {
+        0 => "r = f - A*u;".to_string(),
+        1 => format!("r = r - s*(A*{});", vector(&mut random)),
+        _ => format!("r = t*r - {};", vector(&mut random)),
+    };
+    let (direction, step) = (vector(&mut random), scalar(&mut random));
+    let last: String = (0..random.below(3)).map(|_| statement(&mut random)).collect();
+    format!(
+        "solver random(A: any, M: any) {{
+    residual r = f - A*u;
+    converge when norm(r) <= tolerance*norm(f);
+    a = inv(M)*r;
+    b = A*a;
+    c = r;
+    s = dot(a, r);
+    t = dot(b, r) + 2;
+    repeat {{
+{body}        u = u + {step}*{direction};
+        {update}
+        check;
+{last}    }}
+}}
+"
+    )
+}
+
+fn vector(random: &mut Random) -> &'static str {
+    const NAMES: &[&str] = &["a", "b", "c", "r"];
+    NAMES[random.below(NAMES.len() as u64) as usize]
+}
+
+fn target(random: &mut Random) -> &'static str {
+    const NAMES: &[&str] = &["a", "b", "c"];
+    NAMES[random.below(NAMES.len() as u64) as usize]
+}
+
+fn scalar(random: &mut Random) -> &'static str {
+    const NAMES: &[&str] = &["s", "t"];
+    NAMES[random.below(NAMES.len() as u64) as usize]
+}
+
+fn statement(random: &mut Random) -> String {
+    let to = target(random);
+    let (v, w, s) = (vector(random), vector(random), scalar(random));
+    let text = match random.below(9) {
+        0 => format!("{to} = A*{v}"),
+        1 => format!("{to} = inv(M)*{v}"),
+        2 | 3 => format!("{to} = {v} + {s}*{w}"),
+        4 => format!("{to} = {s}*{to} - (A*{v})"),
+        5 => format!("{to} = {v}"),
+        6 => format!("{s} = dot({v}, {w})"),
+        7 => format!("{s} = dot({v}, {w})/dot({v}, {v})"),
+        _ => "s = s + 3*t".to_string(),
+    };
+    format!("        {text};\n")
+}
