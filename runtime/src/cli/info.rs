@@ -32,6 +32,14 @@ fn save(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn text(out: &mut Out, name: &str, matrix: &Matrix, statistics: &Statistics) -> Result<(), Failure> {
     out.line(format!("{name}: {}", matrix.form))?;
+    let rows = rows(matrix, statistics);
+    labelled(&rows).iter().try_for_each(|line| out.line(line))?;
+    out.line("\nentries in a row")?;
+    bars(&statistics.row_lengths).iter().try_for_each(|line| out.line(line))
+}
+
+/// What is found, by name.
+fn rows(matrix: &Matrix, statistics: &Statistics) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut row = |what: &str, text: String| rows.push((format!("  {what}"), text));
     if let Some(title) = &matrix.title {
@@ -61,9 +69,7 @@ fn text(out: &mut Out, name: &str, matrix: &Matrix, statistics: &Statistics) -> 
         }
     }
     matrix.notes().into_iter().for_each(|note| row("note", note));
-    labelled(&rows).iter().try_for_each(|line| out.line(line))?;
-    out.line("\nentries in a row")?;
-    bars(&statistics.row_lengths).iter().try_for_each(|line| out.line(line))
+    rows
 }
 
 fn row_lengths(lengths: &RowLengths) -> String {

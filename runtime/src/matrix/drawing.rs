@@ -26,7 +26,7 @@ fn draw_spy(out: &mut String, matrix: &Csr, title: &str) -> std::fmt::Result {
     // Rows and columns of a cell.
     let each = longer.div_ceil(CELLS);
     let unit = SIDE / longer.div_ceil(each) as f64;
-    let place = |count: usize| (count as f64 / each as f64 * unit).max(1.0);
+    let place = |count: usize| (count.div_ceil(each) as f64 * unit).max(1.0);
     let (width, height) = (place(matrix.columns()), place(matrix.rows()));
     open(out, width.max(360.0) + 40.0, height + 84.0, title)?;
     writeln!(out, "<g transform=\"translate(20 44)\" fill=\"none\">")?;

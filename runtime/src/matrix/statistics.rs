@@ -177,7 +177,7 @@ fn bins(min: usize, max: usize) -> Vec<Bin> {
     let mut to = 0;
     while from <= max {
         if to >= min {
-            bins.push(Bin { from, to: to.min(max), rows: 0 });
+            bins.push(Bin { from: from.max(min), to: to.min(max), rows: 0 });
         }
         from = to + 1;
         to = 2 * to + 1;

@@ -177,6 +177,32 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn rows_do_not_depend_on_the_number_of_threads() {
+    let mut seed = Random(19);
+    for round in 0..12 {
+        let symmetry = SYMMETRIES[round % 3];
+        let rows = 2 + seed.below(40);
+        let entries = random(rows, rows, seed.below(300), symmetry, &mut seed);
+        let parts: Vec<Vec<Entry>> = entries.chunks(1 + seed.below(50)).map(<[Entry]>::to_vec).collect();
+        let build = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+            let triplets = Triplets { rows, columns: rows, symmetry, parts: parts.clone() };
+            pool.install(|| triplets.into_csr().expect("small"))
+        };
+        let (matrix, duplicates) = build(1);
+        let mut places: Vec<(usize, usize)> = entries.iter().map(|entry| (entry.row, entry.column)).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(duplicates, entries.len() - places.len());
+        let expected = dense(rows, rows, symmetry, &entries);
+        assert_eq!(matrix.entries(), expected.iter().flatten().count());
+        for threads in [2, 3, 7] {
+            assert_eq!(build(threads), (matrix.clone(), duplicates), "{threads} threads");
+        }
+    }
+}
+
+#[test]
 fn the_transpose_of_the_transpose_is_the_matrix() {
     let mut seed = Random(13);
     let matrix = csr(9, 14, Symmetry::General, random(9, 14, 40, Symmetry::General, &mut seed));

@@ -59,14 +59,8 @@ pub(super) fn read(lines: &mut Lines) -> Result<Header, MatrixError> {
         let name = symmetry.name();
         return Err(at(3, format!("a {name} matrix is square, this one is {rows} x {columns}")));
     }
-    let (formats, _) = lines.next("the formats")?;
-    let formats = groups(formats).into_iter().map(|text| Format::parse(&text)).collect::<Result<Vec<_>, _>>();
-    let mut formats = formats.map_err(|reason| at(4, reason))?;
     let has_sides = cards.get(4).is_some_and(|count| *count > 0);
-    let expected = 2 + usize::from(has_values) + usize::from(has_sides);
-    if formats.len() < expected {
-        return Err(at(4, format!("{} formats where {expected} are needed", formats.len())));
-    }
+    let mut formats = formats(lines, 2 + usize::from(has_values) + usize::from(has_sides))?;
     let side_format = formats.pop_if(|_| has_sides);
     let sides = match side_format {
         Some(format) => Some(sides(lines, format)?),
@@ -80,6 +74,17 @@ pub(super) fn read(lines: &mut Lines) -> Result<Header, MatrixError> {
     let (pointers, indices) = (integers(formats.next())?, integers(formats.next())?);
     let values = formats.next().filter(|_| has_values);
     Ok(Header { title, kind, has_values, symmetry, rows, columns, entries, pointers, indices, values, sides })
+}
+
+/// The fourth line, with at least as many formats as are needed.
+fn formats(lines: &mut Lines, needed: usize) -> Result<Vec<Format>, MatrixError> {
+    let (line, number) = lines.next("the formats")?;
+    let formats = groups(line).into_iter().map(|text| Format::parse(&text)).collect::<Result<Vec<_>, _>>();
+    let formats = formats.map_err(|reason| at(number, reason))?;
+    match formats.len() < needed {
+        true => Err(at(number, format!("{} formats where {needed} are needed", formats.len()))),
+        false => Ok(formats),
+    }
 }
 
 fn type_of(kind: &str) -> Result<(Symmetry, bool), String> {
