@@ -156,7 +156,10 @@ impl<'p> Machine<'p> {
                 let times = times.unwrap_or(LAST as u32 + 4);
                 (1..=times).any(|round| self.walk(body, round))
             }
-            Control::Every { n, body } => round.is_multiple_of(*n) && self.walk(body, round),
+            Control::Every { n, body, otherwise } => {
+                let due = round.is_multiple_of(*n);
+                self.walk(if due { body } else { otherwise }, round)
+            }
         })
     }
 
