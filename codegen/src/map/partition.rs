@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::MapError;
+use super::Target;
 use super::context::{Context, Made};
 use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept};
@@ -21,7 +22,6 @@ use super::line_plan::Plan;
 use super::point::Blocks;
 use super::separators::System;
 use super::sums::{Accumulators, Places};
-use super::Target;
 use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, VarId};
 use crate::loops::{Store, Sum, Sweep, ValueId};
 
@@ -111,13 +111,7 @@ fn divided(n: u64, wanted: u64) -> (u64, u64) {
 }
 
 /// Maps a sweep that solves along an axis.
-pub(super) fn kernel(
-    cx: &mut Context,
-    sweep: &Sweep,
-    axis: usize,
-    plan: Plan,
-    shape: Shape,
-) -> Result<Made, MapError> {
+pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, shape: Shape) -> Result<Made, MapError> {
     let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
     let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
     let blocks = Blocks::new([size(cx, 0).div_ceil(shape.columns), size(cx, 1), 1]);
@@ -240,8 +234,7 @@ impl Split<'_, '_> {
         let (solution, right) = self.plan.solves[number];
         let name = self.eval.sweep.values[solution.0].name.clone();
         let letter = self.eval.cx.letters()[self.axis];
-        let systems: Vec<System> =
-            (0..self.eval.cx.grid.components).map(|c| System::new(self, c, &name)).collect();
+        let systems: Vec<System> = (0..self.eval.cx.grid.components).map(|c| System::new(self, c, &name)).collect();
         self.enter(2 * number, kept);
         self.where_live(|m| {
             m.eval.b.comment("values at the points of the segment");

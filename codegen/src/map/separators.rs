@@ -146,12 +146,8 @@ impl Split<'_, '_> {
         let diagonal = fold::sub(fold::sub(row.excess.clone(), row.upper.clone()), row.left.clone());
         let inverse = self.bound("inverse", fold::div(fold::real(1.0, self.eval.cx.real), diagonal));
         let times = |e: Expr| fold::mul(e, inverse.clone());
-        let divided = Entries {
-            left: times(row.left),
-            upper: times(row.upper),
-            excess: times(row.excess),
-            rhs: times(row.rhs),
-        };
+        let divided =
+            Entries { left: times(row.left), upper: times(row.upper), excess: times(row.excess), rhs: times(row.rhs) };
         self.named("_new", divided)
     }
 
