@@ -90,7 +90,7 @@ fn words(cx: &Context) -> u64 {
     if cx.options.precision == Element::F32 { 1 } else { 2 }
 }
 
-/// Blocks that a multiprocessor should hold: where the arrays leave half of the registers to all else.
+/// Blocks that a multiprocessor should hold: where the arrays leave three eighths of the registers to all else.
 fn resident(cx: &Context, shape: Shape, arrays: usize) -> Option<u32> {
     match cx.options.variant.line_resident {
         Some(0) => None,
@@ -99,7 +99,7 @@ fn resident(cx: &Context, shape: Shape, arrays: usize) -> Option<u32> {
             let [all, a_lane] = REGISTERS;
             let held = arrays as u64 * shape.levels * words(cx);
             let blocks = all / a_lane / (shape.columns * shape.segments);
-            (held <= a_lane / 2 && blocks > 1).then_some(blocks as u32)
+            (8 * held <= 5 * a_lane && blocks > 1).then_some(blocks as u32)
         }
     }
 }
