@@ -159,29 +159,14 @@ pub(super) fn project_solution(graph: &Graph, parts: &mut Parts, solution: Vecto
     out.push(control);
 }
 
-/// The steps up to the first `every`, if no fence but the one before it precedes it; else none.
-fn first_every(body: &[Control]) -> usize {
-    let every = body.iter().position(|c| matches!(c, Control::Every { .. })).unwrap_or(0);
-    let fences = body[..every].iter().filter(|c| matches!(c, Control::Fence(_))).count();
-    if every > 0 && fences == 1 { every + 1 } else { 0 }
-}
-
-/// Advances the iteration in the first fence of a round.
+/// Advances the iteration in the first fence of a round. A fence with a predicate will not do: drivers follow the
+/// number on the host, where predicates are not known.
 pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
     let advance = assign(
         ScalarId::ITERATION,
         binary(BinaryOp::Add, ScalarExpr::Scalar(ScalarId::ITERATION), ScalarExpr::Number(1.0)),
         "iteration",
     );
-    if let [.., Control::Fence(light), Control::Every { body: whole, .. }] = &body[..first_every(body)]
-        && let Some(Control::Fence(whole)) = whole.last()
-    {
-        // One of the two runs in every round.
-        for fence in [light, whole] {
-            parts.fences[fence.0].statements.insert(0, advance.clone());
-        }
-        return;
-    }
     let first = body.iter().find_map(|c| match c {
         Control::Fence(id) => Some(Some(*id)),
         Control::Sweep(_) | Control::Rotate(_) => None,
