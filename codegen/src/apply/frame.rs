@@ -159,7 +159,8 @@ pub(super) fn project_solution(graph: &Graph, parts: &mut Parts, solution: Vecto
     out.push(control);
 }
 
-/// Advances the iteration in the first fence of a round.
+/// Advances the iteration in the first fence of a round. A fence with a predicate will not do: drivers follow the
+/// number on the host, where predicates are not known.
 pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
     let advance = assign(
         ScalarId::ITERATION,

@@ -33,12 +33,19 @@ pub struct Plan {
 
 /// All schedules worth a measurement: `statement` first, then fewest words first. Never empty on success.
 pub fn plan(graph: &Graph, limits: search::Limits) -> Result<Vec<Plan>, Illegal> {
+    plan_within(graph, limits).map(|(plans, _)| plans)
+}
+
+/// The same, and whether the search came to its end: otherwise there may be better schedules than those.
+pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, bool), Illegal> {
     let mut plans = vec![carry_out(graph, statement(graph)?)?];
+    let mut complete = true;
     match Model::new(graph) {
         None => plans.push(carry_out(graph, in_order("fused", Order::Fused))?),
         Some(model) => {
             let mut names: Vec<String> = Vec::new();
             let searched = search::search(&model, limits);
+            complete = searched.complete;
             if searched.front.is_empty() {
                 plans.push(carry_out(graph, in_order("fused", Order::Fused))?);
             }
@@ -52,7 +59,7 @@ pub fn plan(graph: &Graph, limits: search::Limits) -> Result<Vec<Plan>, Illegal>
             }
         }
     }
-    Ok(plans)
+    Ok((plans, complete))
 }
 
 /// One sweep per statement: the schedule everything else is compared with.

@@ -4,6 +4,7 @@ use super::cases::Case;
 use super::schedule::Order;
 use super::search::Limits;
 use super::*;
+use crate::loops::{ScalarId, ScalarStmt};
 use kernelwright_syntax::program::Preconditioner;
 
 fn sound(case: &Case) {
@@ -195,6 +196,10 @@ fn delayed_updates() {
         let found = found.expect("the update of u can be delayed");
         assert!((found.cost.words - words).abs() < 1e-6, "{delay}: {}", found.cost.words);
     }
+    for fence in plans.iter().flat_map(|p| &p.program.fences).filter(|f| f.predicate.is_some()) {
+        let counts = |s: &ScalarStmt| matches!(s, ScalarStmt::Assign { scalar: ScalarId::ITERATION, .. });
+        assert!(!fence.statements.iter().any(counts), "{}: drivers would count it in every round", fence.name);
+    }
     // The residual is computed from u: its update cannot wait.
     let case = Case::library("richardson", Preconditioner::Jacobi);
     let plans = sound_plans(&case, Limits::default());
@@ -206,4 +211,13 @@ fn branches_on_scalars_are_placed() {
     let case = Case::library("bicgstab", Preconditioner::Jacobi);
     let plans = sound_plans(&case, Limits::default());
     assert!(has(&plans, 15.0, 3.0, 7, Arithmetic::Same), "one sweep for each product and one for the residual");
+}
+
+#[test]
+fn a_search_tells_whether_it_came_to_its_end() {
+    let graph = Case::library("pcg", Preconditioner::Line(2)).graph();
+    let (_, complete) = plan_within(&graph, Limits::default()).expect("pcg has schedules");
+    assert!(complete);
+    let (plans, complete) = plan_within(&graph, Limits { steps: 50, ..Limits::default() }).expect("pcg has schedules");
+    assert!(!complete && !plans.is_empty());
 }
