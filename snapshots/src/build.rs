@@ -35,11 +35,11 @@ pub fn example(name: &str) -> Loaded {
 }
 
 /// The schedules of the problem of an example's name.
-pub fn planned(loaded: &Loaded, name: &str, target: Target) -> Planned {
+pub fn planned(loaded: &Loaded, name: &str) -> Planned {
     // An example may declare several problems; the first one stands for it.
     let problem = loaded.program.problems.first().map_or(name, |problem| problem.name.as_str());
     let builder = Solver::builder(loaded).problem(problem);
-    builder.plan(target).unwrap_or_else(|error| panic!("{name}: {error}"))
+    builder.plan().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Shapes that a target takes by default.

@@ -38,7 +38,7 @@ pub fn cases() -> Vec<Golden> {
 fn preferred(program: &str) -> Vec<Golden> {
     let one = |target| {
         let loaded = example(program);
-        let planned = planned(&loaded, program, target);
+        let planned = planned(&loaded, program);
         let text = whole(&planned.plan().program, target, Precision::F64);
         let description = format!("{program}: all kernels of schedule {}", planned.plan().schedule.name);
         Golden { name: format!("{program}.{}", end(target)), description, text }
@@ -50,7 +50,7 @@ fn preferred(program: &str) -> Vec<Golden> {
 fn statement(program: &str) -> Vec<Golden> {
     let one = |target| {
         let loaded = example(program);
-        let planned = planned(&loaded, program, target);
+        let planned = planned(&loaded, program);
         Golden {
             name: format!("{program}.statement.{}", end(target)),
             description: format!("{program}: all kernels, a sweep per statement"),
@@ -62,7 +62,7 @@ fn statement(program: &str) -> Vec<Golden> {
 
 fn single(program: &str) -> Golden {
     let loaded = example(program);
-    let planned = planned(&loaded, program, Target::Cuda);
+    let planned = planned(&loaded, program);
     Golden {
         name: format!("{program}.f32.cu"),
         description: format!("{program}: all kernels in f32"),
@@ -87,14 +87,16 @@ const fn axis(target: Target, program: &'static str, set: &'static [(&'static st
 }
 
 /// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
-pub const AXES: [Axis; 10] = [
+pub const AXES: [Axis; 12] = [
     axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
     axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
     axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
+    axis(Target::Cuda, "poisson_3d", &[("carry", "false")]),
+    axis(Target::Cuda, "poisson_3d", &[("unroll", "2")]),
     axis(Target::Cuda, "pressure_correction", &[("line_block", "32x4"), ("segments", "1")]),
     axis(Target::Cuda, "pressure_correction", &[("segments", "8")]),
-    axis(Target::Cuda, "pressure_correction", &[("columns", "16")]),
-    axis(Target::Cuda, "pressure_correction", &[("line_resident", "2")]),
+    axis(Target::Cuda, "pressure_correction", &[("columns", "8")]),
+    axis(Target::Cuda, "pressure_correction", &[("line_resident", "0")]),
     axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64")]),
     axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
     axis(Target::Host, "pressure_correction", &[("simd", "16")]),
@@ -103,7 +105,7 @@ pub const AXES: [Axis; 10] = [
 /// The first kernel that differs from what the default gives; one that differs nowhere is no axis of this program.
 fn of_axis(axis: &Axis) -> Golden {
     let loaded = example(axis.program);
-    let planned = planned(&loaded, axis.program, axis.target);
+    let planned = planned(&loaded, axis.program);
     let program = &planned.plan().program;
     let usual = default_variant(program, axis.target);
     let mut variant = usual.clone();
@@ -125,7 +127,7 @@ fn of_axis(axis: &Axis) -> Golden {
 /// What stands between two stages.
 fn stages(program: &str) -> Vec<Golden> {
     let loaded = example(program);
-    let planned = planned(&loaded, program, Target::Cuda);
+    let planned = planned(&loaded, program);
     let plan = planned.plan();
     let kernels = kernels(&plan.program, Target::Cuda, Precision::F64, default_variant(&plan.program, Target::Cuda));
     let kernels: Vec<String> = kernels.iter().map(|kernel| kernel.to_string()).collect();
@@ -147,7 +149,7 @@ fn stages(program: &str) -> Vec<Golden> {
 /// All schedules with what they cost, and how the best one goes.
 fn front(program: &str) -> Golden {
     let loaded = example(program);
-    let planned = planned(&loaded, program, Target::Cuda);
+    let planned = planned(&loaded, program);
     let description = format!("{program}: the schedules and their costs per point and iteration");
     Golden { name: format!("{program}.front"), description, text: front_text(&planned) }
 }

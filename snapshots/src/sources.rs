@@ -24,7 +24,7 @@ pub fn units(target: Target) -> Vec<Unit> {
     let mut seen = BTreeSet::new();
     for name in names() {
         let loaded = example(&name);
-        let planned = planned(&loaded, &name, target);
+        let planned = planned(&loaded, &name);
         for precision in [Precision::F32, Precision::F64] {
             let mut chosen: Vec<Kernel> = Vec::new();
             for plan in &planned.plans {

@@ -14,7 +14,7 @@ pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.compile.program.file)?;
     let builder = choose_scheduled(&loaded, &args.compile);
     let (_, problem) = builder.chosen()?;
-    let planned = builder.plan(args.target.into())?;
+    let planned = builder.plan()?;
     let module = builder.module(&planned.plan().program, args.target.into(), &problem)?;
     let kernels = wanted(module.kernels, args.kernel.as_deref())?;
     let source = match args.target {

@@ -20,7 +20,7 @@ pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.compile.program.file)?;
     let builder = choose_scheduled(&loaded, &args.compile);
     let (_, problem) = builder.chosen()?;
-    let planned = builder.plan(args.target.into())?;
+    let planned = builder.plan()?;
     let sizes: Vec<String> = problem.sizes.iter().map(usize::to_string).collect();
     let solver = &loaded.program.solvers[problem.solver].name;
     let operator = &planned.operator.name;

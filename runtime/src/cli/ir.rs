@@ -19,15 +19,15 @@ pub(super) fn run(args: &IrArgs, out: &mut Out) -> Result<u8, Failure> {
             let (_, problem) = builder.chosen()?;
             math_text::dump(&pipeline::operator(&loaded.program, &problem)?)
         }
-        Stage::Graph => builder.plan(args.target.into())?.graph.text(),
+        Stage::Graph => builder.plan()?.graph.text(),
         Stage::Schedule => {
-            let planned = builder.plan(args.target.into())?;
+            let planned = builder.plan()?;
             planned.plan().schedule.text(&planned.graph)
         }
-        Stage::Loops => loops_text::text(&builder.plan(args.target.into())?.plan().program),
+        Stage::Loops => loops_text::text(&builder.plan()?.plan().program),
         Stage::Kernel => {
             let (_, problem) = builder.chosen()?;
-            let planned = builder.plan(args.target.into())?;
+            let planned = builder.plan()?;
             let module = builder.module(&planned.plan().program, args.target.into(), &problem)?;
             let kernels: Vec<String> = module.kernels.iter().map(|kernel| kernel.to_string()).collect();
             kernels.join("\n")

@@ -133,9 +133,9 @@ impl<'l> Builder<'l> {
     ///
     /// # Errors
     /// As [`Builder::chosen`], and what the compiler cannot do.
-    pub fn plan(&self, target: Target) -> Result<pipeline::Planned, Error> {
+    pub fn plan(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref(), target)
+        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -166,7 +166,7 @@ impl<'l> Builder<'l> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
         let schedule = self.schedule.as_deref();
-        let planned = pipeline::plan(&self.loaded.program, &problem, schedule, backend.target())?;
+        let planned = pipeline::plan(&self.loaded.program, &problem, schedule)?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
         let module = self.module(&plan.program, backend.target(), &problem)?;

@@ -32,7 +32,7 @@ problem power { operator line(n = 24); rhs random(1); solver power; tolerance 1e
 #[test]
 fn a_second_solve_repeats_the_first() {
     let loaded = load(&file(&folder("solve_random"), "power.kw", POWER)).expect("a right program");
-    let explained = Solver::builder(&loaded).plan(Target::Host).expect("it can be planned");
+    let explained = Solver::builder(&loaded).plan().expect("it can be planned");
     assert!(explained.plans.len() > 1);
     for plan in &explained.plans {
         let builder = Solver::builder(&loaded).schedule(&plan.schedule.name).backend(Choice::Interp(Target::Host));

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kernelwright::backend::Target;
 use kernelwright::backend::open::Choice;
 use kernelwright::cache::Cache;
 use kernelwright::load::{Loaded, from_text};
@@ -84,7 +83,7 @@ pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
     if let Some(names) = known().get(&loaded.text) {
         return Ok(names.clone());
     }
-    let planned = Solver::builder(loaded).plan(Target::Host).map_err(|error| error.to_string())?;
+    let planned = Solver::builder(loaded).plan().map_err(|error| error.to_string())?;
     let names: Vec<String> = planned.plans.iter().map(|plan| plan.schedule.name.clone()).collect();
     known().insert(loaded.text.clone(), names.clone());
     Ok(names)
