@@ -55,8 +55,8 @@ impl Compiler {
     }
 
     /// Options for a shared library of kernels. No errno and no traps: neither changes a value, both keep loops from
-    /// being vectorised. Nor are jumps threaded: gcc would turn choices that all lanes make alike (is there a cell to
-    /// the north?) into branches around parts of a loop, which it then does not vectorise.
+    /// being vectorised. (Not `-fno-thread-jumps`, though it would vectorise more: gcc 12 then loses the chosen side of
+    /// `c ? x : 0` in some loops of few rounds.)
     pub fn options(arithmetic: Arithmetic) -> Vec<&'static str> {
         let contract = match arithmetic {
             Arithmetic::Contracted => "-ffp-contract=fast",
@@ -70,7 +70,6 @@ impl Compiler {
             contract,
             "-fno-math-errno",
             "-fno-trapping-math",
-            "-fno-thread-jumps",
             "-shared",
             "-fPIC",
         ]
