@@ -3,6 +3,7 @@
 //! Driver and NVRTC are opened at run time; without them [`CudaBackend::new`] is `Unavailable`. [`compile_only`]
 //! needs NVRTC alone. A recorded list of launches becomes a graph, so that an iteration is one call.
 
+pub mod cusparse;
 mod ffi;
 pub mod log;
 pub mod nvrtc;

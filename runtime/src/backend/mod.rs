@@ -3,8 +3,8 @@
 //! One trait, three implementations: `cuda` (NVRTC and the driver), `host` (C compiled by `cc`, all cores),
 //! `interp` (the reference interpreter; small problems only).
 //!
-//! Invariants: only `cuda/ffi.rs` and `cuda/nvrtc.rs` name `cudarc`, and they and `host/ffi.rs` are the only ones
-//! with `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
+//! Invariants: only `cuda/ffi.rs`, `cuda/nvrtc.rs` and `cuda/cusparse.rs` name `cudarc`, and they and `host/ffi.rs` are
+//! the only ones with `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
 //! ([`Backend::notices`] collects what a user should hear).
 
 mod blame;

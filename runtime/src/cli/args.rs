@@ -334,7 +334,8 @@ Examples:
   kernelwright convert bcsstk13.rsa bcsstk13.mtx
   kernelwright convert A.mtx.gz A.npz
 
-Read is what info reads; written are .mtx, .mtx.gz and .npz (csr of SciPy). A symmetric file stays one in .mtx.")]
+Read is what info reads; written are .mtx, .mtx.gz, .npz (csr of SciPy), Harwell-Boeing (.hb, .rua, .rra, .rsa, .rza) with
+its vectors, and Rutherford-Boeing (.rb). A symmetric file stays one, but for .npz.")]
 pub(super) struct ConvertArgs {
     /// A matrix.
     #[arg(value_name = "IN")]
