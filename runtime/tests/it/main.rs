@@ -15,6 +15,7 @@ mod cli_verify;
 mod doctor;
 mod fake;
 mod matrix_corpus;
+mod matrix_fuzz;
 mod matrix_kinds;
 mod matrix_read;
 mod matrix_real;
