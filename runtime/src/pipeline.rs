@@ -7,7 +7,7 @@ use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Variant};
-use kernelwright_codegen::math::{self, KnownFact, Space, Standing};
+use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::plan::search::Limits;
@@ -57,6 +57,10 @@ pub fn operator(program: &Program, problem: &Problem) -> Result<math::Operator, 
 /// # Errors
 /// An array of the problem that cannot be read.
 pub fn facts(loaded: &Loaded, problem: &Problem, operator: &math::Operator) -> Result<Vec<KnownFact>, Error> {
+    if operator.space.rows().is_some() {
+        // A matrix brings its facts along.
+        return Ok(operator.facts.clone());
+    }
     let source = &loaded.program.operators[problem.operator];
     let required = loaded.program.solvers[problem.solver].operators.first().map(|argument| &argument.requires);
     let mut wanted: Vec<Fact> = source.claims.iter().map(|claim| claim.fact).collect();
@@ -92,13 +96,17 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
     trace::trace(input).map_err(place)
 }
 
-/// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
+/// All stages from an operator up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
 /// preferred on the target.
 ///
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
-pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
-    let operator = operator(program, problem)?;
+pub fn plan(
+    program: &Program,
+    problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
     let graph = graph(program, problem, &operator)?;
     let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
@@ -147,8 +155,7 @@ pub fn module(
         Precision::F32 => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let Space::Axes(grid) = &loops.operator.space;
-    let mut variant = Variant::for_grid(target, grid);
+    let mut variant = Variant::for_grid(target, loops.operator.space.grid());
     for (key, value) in set {
         variant.set(key, value).map_err(Error::Usage)?;
     }

@@ -12,7 +12,7 @@ use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::{Offered, Signature};
 use super::slots::Slots;
 use super::{
-    Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target, blame,
+    Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target, blame,
 };
 use crate::cache::{Cache, Description, KeyBuilder};
 use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};
@@ -334,6 +334,15 @@ impl Backend for CudaBackend {
         };
         self.pinned.write(&target.block, values.len() * size, fill).map_err(device_error)?;
         wrong.map_or(Ok(()), |why| Err(BackendError::Argument(why)))
+    }
+
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        let target = self.buffers.get(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
+        super::fits(values.len(), target.len)?;
+        values.fits(target.element).map_err(BackendError::Argument)?;
+        let size = size_of(target.element);
+        let fill = |offset: usize, piece: &mut [u8]| values.encode(offset / size, piece);
+        self.pinned.write(&target.block, values.len() * size, fill).map_err(device_error)
     }
 
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {

@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::args::{EmitArgs, TargetArg};
-use super::choose_scheduled;
+use super::matrix::Place;
+use super::{choose_scheduled, source};
 use super::failure::Failure;
 use super::out::Out;
-use crate::load::load;
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::print;
 
 pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.compile.program.file)?;
-    let builder = choose_scheduled(&loaded, &args.compile);
+    let source = source(&args.compile.program, Place::Nowhere(args.target.into()))?;
+    let builder = choose_scheduled(&source, &args.compile);
     let (_, problem) = builder.chosen()?;
     let planned = builder.plan()?;
     let module = builder.module(&planned.plan().program, args.target.into(), &problem)?;

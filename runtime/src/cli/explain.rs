@@ -7,29 +7,29 @@ use kernelwright_codegen::plan::schedule::Arithmetic;
 use serde_json::{Value, json};
 
 use super::args::ExplainArgs;
-use super::choose_scheduled;
+use super::matrix::Place;
+use super::{choose_scheduled, source};
 use super::failure::Failure;
 use super::out::Out;
 use super::report::precision_name;
 use super::table::columns;
 use super::verify::{fact_name, facts_json, standing};
-use crate::load::load;
 use crate::pipeline::{self, Planned};
 
 pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.compile.program.file)?;
-    let builder = choose_scheduled(&loaded, &args.compile);
+    let source = source(&args.compile.program, Place::Nowhere(args.target.into()))?;
+    let builder = choose_scheduled(&source, &args.compile);
     let (_, problem) = builder.chosen()?;
     let planned = builder.plan()?;
     let sizes: Vec<String> = problem.sizes.iter().map(usize::to_string).collect();
-    let solver = &loaded.program.solvers[problem.solver].name;
+    let solver = &source.loaded.program.solvers[problem.solver].name;
     let operator = &planned.operator.name;
     let precision = precision_name(problem.precision);
     out.line(format!("{}: {solver} on {operator}, {} in {precision}", problem.name, sizes.join(" x ")))?;
     schedules(&planned, out)?;
     steps(&planned.plan().program, out)?;
     storage(&planned, out)?;
-    let known = pipeline::facts(&loaded, &problem, &planned.operator)?;
+    let known = pipeline::facts(&source.loaded, &problem, &planned.operator)?;
     facts(&known, out)?;
     out.object(&object(&planned, &problem.name, &known))?;
     Ok(0)
@@ -126,6 +126,9 @@ fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
         .map(|(name, n)| if *n == 1 { name.to_string() } else { format!("{name} ({n} buffers)") })
         .collect();
     out.line(format!("  vectors  {}", names.join(", ")))?;
+    for array in planned.operator.data.iter().filter_map(|data| data.stored.as_ref()) {
+        out.line(format!("  matrix   {}: {} elements, {:?}", array.role.name(), array.len, array.kind))?;
+    }
     for table in &planned.operator.tables {
         out.line(format!("  table    {} over {}: {}", table.name, axes(&planned.operator, &table.axes), table.text))?;
     }
@@ -133,7 +136,7 @@ fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn axes(operator: &math::Operator, axes: &[usize]) -> String {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let letters: Vec<&str> = axes.iter().map(|axis| grid.axes[*axis].letter.as_str()).collect();
     if letters.is_empty() { "nothing".to_string() } else { letters.join(", ") }
 }

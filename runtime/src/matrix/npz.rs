@@ -130,7 +130,7 @@ fn blocks(archive: &Archive, rows: usize, columns: usize) -> Result<Vec<Entry>, 
     let [count, high, wide] = data.shape[..] else {
         return Err(bad(format!("data.npy: an array with {} axes where blocks have three", data.shape.len())));
     };
-    if high == 0 || wide == 0 || rows % high != 0 || columns % wide != 0 {
+    if high == 0 || wide == 0 || !rows.is_multiple_of(high) || !columns.is_multiple_of(wide) {
         return Err(bad(format!("data.npy: blocks of {high} x {wide} do not divide {rows} x {columns}")));
     }
     let (starts, places) = rows_of(archive, rows / high)?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kernelwright_codegen::format::{self, Stored};
 use kernelwright_codegen::loops::Program as Loops;
+use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::{Precision, Problem};
 
@@ -31,6 +33,7 @@ pub struct Builder<'l> {
     choice: Choice,
     arithmetic: Arithmetic,
     cache: Option<Arc<Cache>>,
+    stored: Option<(&'l Stored, Vec<KnownFact>)>,
 }
 
 impl<'l> Builder<'l> {
@@ -47,6 +50,7 @@ impl<'l> Builder<'l> {
             choice: Choice::Auto,
             arithmetic: Arithmetic::default(),
             cache: None,
+            stored: None,
         }
     }
 
@@ -104,6 +108,13 @@ impl<'l> Builder<'l> {
         self
     }
 
+    /// The operator of the problem is a matrix in a format, whatever the program says; `facts` is what is known of it.
+    /// Vectors of a solve are in the order of the matrix, also where the format stores its rows in another.
+    pub fn stored(mut self, matrix: &'l Stored, facts: Vec<KnownFact>) -> Self {
+        self.stored = Some((matrix, facts));
+        self
+    }
+
     /// The problem as it will be compiled, and its number.
     ///
     /// # Errors
@@ -135,7 +146,22 @@ impl<'l> Builder<'l> {
     /// As [`Builder::chosen`], and what the compiler cannot do.
     pub fn plan(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
+        self.plan_problem(&problem)
+    }
+
+    /// The operator of the problem, lowered, or the matrix in its place.
+    ///
+    /// # Errors
+    /// An operator the compiler cannot handle.
+    pub fn operator(&self, problem: &Problem) -> Result<math::Operator, Error> {
+        match &self.stored {
+            Some((stored, facts)) => Ok(format::operator("A", &stored.layout, facts.clone())),
+            None => pipeline::operator(&self.loaded.program, problem),
+        }
+    }
+
+    fn plan_problem(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
+        pipeline::plan(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -165,12 +191,17 @@ impl<'l> Builder<'l> {
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let schedule = self.schedule.as_deref();
-        let planned = pipeline::plan(&self.loaded.program, &problem, schedule)?;
+        let planned = self.plan_problem(&problem)?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
         let module = self.module(&plan.program, backend.target(), &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        if let Some((stored, _)) = &self.stored {
+            engine.set_order(stored.order.as_deref())?;
+            for (number, contents) in stored.contents.iter().enumerate() {
+                engine.set_contents(number, contents)?;
+            }
+        }
         let notices = engine.notices();
         let data = problem.data.len();
         Ok(Solver {

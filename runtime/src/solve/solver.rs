@@ -158,6 +158,11 @@ impl Solver {
         &self.notices
     }
 
+    /// Sets what the solver calls `tolerance`.
+    pub fn set_tolerance(&mut self, tolerance: f64) {
+        self.problem.tolerance = tolerance;
+    }
+
     /// Measures the copy bandwidth of the device, which reports compare with.
     ///
     /// # Errors

@@ -60,13 +60,13 @@ fn survive(bytes: &[u8]) {
 
 /// Text is changed as text; members of an archive are changed each and packed again, so that checksums hold.
 fn mutated(good: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
-    if let Some(mut members) = members(good) {
-        if !members.is_empty() && random.below(4) > 0 {
-            let number = random.below(members.len());
-            let bytes = change(&members[number].1, other, random);
-            members[number].1 = bytes;
-            return archive(&members);
-        }
+    if let Some(mut members) = members(good)
+        && random.below(4) > 0
+    {
+        let number = random.below(members.len());
+        let bytes = change(&members[number].1, other, random);
+        members[number].1 = bytes;
+        return archive(&members);
     }
     let bytes = change(good, other, random);
     if random.below(8) > 0 {
