@@ -69,7 +69,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
             report::text(out, &solver, &measured.median)?;
         }
         if !measured.same {
-            eprintln!("the runs differ in their residuals: sums are not in a fixed order; this is a bug of kernelwright");
+            eprintln!(
+                "the runs differ in their residuals: sums are not in a fixed order; this is a bug of kernelwright"
+            );
         }
         converged &= measured.median.outcome.is_converged();
         rows.push(row(&solver, &measured));

@@ -14,8 +14,8 @@ use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
-use super::{choose_scheduled, paper};
 use super::verify::{fact_name, facts_json, standing};
+use super::{choose_scheduled, paper};
 use crate::backend::open::{Choice, open};
 use crate::backend::{Arithmetic as Rounding, BackendError};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
@@ -117,8 +117,8 @@ fn schedules(planned: &Planned, speed: Option<&Speed>, out: &mut Out) -> Result<
     columns(&rows).iter().try_for_each(|line| out.line(line))?;
     match speed {
         Some(Speed { bytes_per_second, source, .. }) => out.line(format!(
-            "Time: an iteration's words at {:.4} GB/s ({source}); vectors: beside the solution and the right-hand side",
-            bytes_per_second / 1e9
+            "Time: an iteration's words at {} GB/s ({source}); vectors: beside the solution and the right-hand side",
+            (bytes_per_second / 1e8).round() / 10.0
         ))?,
         None => out.line("Time: no device to measure; --bandwidth GB/s predicts it")?,
     }
