@@ -124,3 +124,11 @@ pub(super) fn precision_name(precision: Precision) -> &'static str {
         Precision::F64 => "f64",
     }
 }
+
+/// Bytes of a word of the vectors that a loop moves.
+pub(super) fn word_bytes(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 => 4.0,
+        Precision::F64 => 8.0,
+    }
+}

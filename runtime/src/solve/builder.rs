@@ -169,6 +169,7 @@ impl<'l> Builder<'l> {
         let planned = pipeline::plan(&self.loaded.program, &problem, schedule)?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
+        let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
@@ -188,6 +189,7 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            schedule: name,
             words,
             copy_bandwidth: None,
             notices,
