@@ -27,6 +27,7 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod paper;
 mod solve;
 mod spmv;
 mod verify;
@@ -130,8 +131,8 @@ fn choose_scheduled<'l>(source: &'l Source, args: &CompileArgs) -> Builder<'l> {
     }
 }
 
-/// Compiles a problem and says on standard error what the user should know.
-fn compile(source: &Source, args: &RunArgs) -> Result<Solver, Failure> {
+/// The problem that the arguments name, with where and how far it is solved.
+fn compile_with<'l>(source: &'l Source, args: &RunArgs) -> Builder<'l> {
     let mut builder = choose_scheduled(source, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
@@ -139,7 +140,12 @@ fn compile(source: &Source, args: &RunArgs) -> Result<Solver, Failure> {
     if let Some(iterations) = args.iterations {
         builder = builder.iterations(iterations);
     }
-    let solver = builder.compile()?;
+    builder
+}
+
+/// Compiles a problem and says on standard error what the user should know.
+fn compile(source: &Source, args: &RunArgs) -> Result<Solver, Failure> {
+    let solver = compile_with(source, args).compile()?;
     solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
     Ok(solver)
 }

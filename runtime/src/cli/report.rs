@@ -28,7 +28,7 @@ pub(super) fn text(out: &mut Out, solver: &Solver, report: &Report) -> Result<()
             None => String::new(),
         };
         let speed = traffic.bytes_per_second / 1e9;
-        let words = traffic.words;
+        let words = (100.0 * traffic.words).round() / 100.0;
         out.line(format!("  traffic   {words} words per point and iteration, {speed:.1} GB/s{fraction}"))?;
     }
     if let Some(detail) = &report.detail {
@@ -122,5 +122,13 @@ pub(super) fn precision_name(precision: Precision) -> &'static str {
     match precision {
         Precision::F32 => "f32",
         Precision::F64 => "f64",
+    }
+}
+
+/// Bytes of a word of the vectors that a loop moves.
+pub(super) fn word_bytes(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 => 4.0,
+        Precision::F64 => 8.0,
     }
 }

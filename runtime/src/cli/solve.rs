@@ -21,7 +21,7 @@ use super::{compile, report, source};
 use crate::load::Loaded;
 use crate::outputs::{history, plot};
 use crate::pipeline;
-use crate::solve::{Inputs, Report, Solver};
+use crate::solve::{Inputs, Limits, Report, Solver};
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     // What is wrong with the command line should not show after an hour of solving.
@@ -44,7 +44,8 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
             (rhs, known) = (Some(own), solution);
         }
         let side = rhs.as_deref().unwrap_or_default();
-        solver.set_tolerance(system.tolerance(args.run.tolerance, side, guess.as_deref()));
+        let tolerance = system.tolerance(args.run.tolerance, side, guess.as_deref());
+        solver.set_limits(Limits { tolerance, ..solver.limits() });
     }
     let mut inputs = Inputs::new();
     if let Some(rhs) = &rhs {

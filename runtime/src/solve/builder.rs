@@ -7,6 +7,7 @@ use kernelwright_codegen::format::{self, Stored};
 use kernelwright_codegen::loops::Program as Loops;
 use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::module::Module;
+use kernelwright_codegen::plan::Plan;
 use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
@@ -17,6 +18,7 @@ use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
+use crate::sparse::cost::bytes_of;
 
 /// What to compile. Sizes, precision and schedule are part of the kernels; everything else can change from solve to
 /// solve.
@@ -164,6 +166,16 @@ impl<'l> Builder<'l> {
         pipeline::plan(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
     }
 
+    /// Words of the working precision that a round moves per point. Those of a matrix, whose columns do not grow with
+    /// the precision, are planned as words of eight bytes.
+    fn words(&self, plan: &Plan, precision: Precision) -> f64 {
+        let Some((stored, _)) = &self.stored else { return plan.cost.words };
+        let real = bytes_of(precision);
+        let planned = stored.layout.bytes(8).max(1) as f64 / 8.0;
+        let moved = stored.layout.bytes(real) as f64 / real as f64;
+        plan.cost.words + plan.cost.coefficient_words * (moved / planned - 1.0)
+    }
+
     /// The kernels of a scheduled loop for a target.
     ///
     /// # Errors
@@ -193,7 +205,8 @@ impl<'l> Builder<'l> {
         let (number, problem) = self.chosen()?;
         let planned = self.plan_problem(&problem)?;
         let plan = planned.plan();
-        let words = Some(plan.cost.words);
+        let words = Some(self.words(plan, problem.precision));
+        let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         if let Some((stored, _)) = &self.stored {
@@ -219,6 +232,7 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            schedule: name,
             words,
             copy_bandwidth: None,
             notices,

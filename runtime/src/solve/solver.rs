@@ -41,6 +41,8 @@ pub struct Solver {
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
     pub(super) compile_time: Duration,
+    /// Name of the schedule.
+    pub(super) schedule: String,
     /// Words per point and iteration of the schedule.
     pub(super) words: Option<f64>,
     /// Measured copy bandwidth of the device, bytes per second.
@@ -153,14 +155,30 @@ impl Solver {
         &self.engine
     }
 
+    /// Name of the schedule that is used.
+    pub fn schedule(&self) -> &str {
+        &self.schedule
+    }
+
+    /// The copy bandwidth measured last, in bytes per second.
+    pub fn copy_bandwidth(&self) -> Option<f64> {
+        self.copy_bandwidth
+    }
+
+    /// What bounds the solves that follow.
+    pub fn limits(&self) -> Limits {
+        Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations }
+    }
+
+    /// Bounds the solves that follow. The number of iterations is at most the one the problem was compiled with.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.problem.tolerance = limits.tolerance;
+        self.problem.iterations = limits.iterations.min(self.engine.limit);
+    }
+
     /// What the user should know about the choices made while compiling.
     pub fn notices(&self) -> &[String] {
         &self.notices
-    }
-
-    /// Sets what the solver calls `tolerance`.
-    pub fn set_tolerance(&mut self, tolerance: f64) {
-        self.problem.tolerance = tolerance;
     }
 
     /// Measures the copy bandwidth of the device, which reports compare with.
@@ -204,8 +222,7 @@ impl Solver {
         self.take_data(&inputs.data)?;
         self.take_vectors(inputs)?;
         let transfer = begin.elapsed();
-        let limits = Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations };
-        let mut report = self.engine.solve(limits, watch)?;
+        let mut report = self.engine.solve(self.limits(), watch)?;
         report.timings.setup += transfer;
         report.timings.compile = self.compile_time;
         report.traffic = self.traffic(&report);
