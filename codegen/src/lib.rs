@@ -8,6 +8,7 @@
 //! and [`interp`] runs (the reference semantics).
 
 pub mod real;
+pub mod format;
 pub mod lower;
 pub mod math;
 pub mod math_verify;

@@ -7,7 +7,7 @@ use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Variant};
-use kernelwright_codegen::math::{self, KnownFact, Space, Standing};
+use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::plan::search::Limits;
@@ -147,7 +147,7 @@ pub fn module(
         Precision::F32 => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let Space::Axes(grid) = &loops.operator.space;
+    let grid = loops.operator.space.grid();
     let mut variant = Variant::for_grid(target, grid);
     for (key, value) in set {
         variant.set(key, value).map_err(Error::Usage)?;

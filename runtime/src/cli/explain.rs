@@ -202,7 +202,7 @@ fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn axes(operator: &math::Operator, axes: &[usize]) -> String {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let letters: Vec<&str> = axes.iter().map(|axis| grid.axes[*axis].letter.as_str()).collect();
     if letters.is_empty() { "nothing".to_string() } else { letters.join(", ") }
 }

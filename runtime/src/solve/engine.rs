@@ -369,7 +369,7 @@ fn param_count(program: &loops::Program) -> usize {
 
 /// Elements of a data array: the sizes of its axes, plus one along the axis whose faces it lives on.
 fn data_len(operator: &math::Operator, number: usize) -> u64 {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let data = &operator.data[number];
     let extent = |axis: &usize| grid.axes[*axis].size + u64::from(data.half == Some(*axis));
     data.axes.iter().map(extent).product()
