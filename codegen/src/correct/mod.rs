@@ -8,7 +8,9 @@
 pub mod transfer;
 
 use crate::apply::{Illegal, apply_with_residual};
-use crate::graph::{Graph, NodeId, NodeKind, Region, Step};
+use std::collections::BTreeSet;
+
+use crate::graph::{Graph, MapTree, NodeId, NodeKind, Region, Step};
 use crate::loops::{Program, VectorId};
 use crate::math::{Operator, Rule, Table, TableExpr};
 use crate::plan::schedule::{Arithmetic, Order, Schedule};
@@ -60,7 +62,34 @@ fn without_loop(graph: &Graph) -> Option<Graph> {
     drop_acts(&alone, &mut start);
     alone.start = start;
     crate::trace::prune(&mut alone);
+    // A random vector has a buffer as long as its node is one, even if nothing reads it any more.
+    let mut read = BTreeSet::new();
+    for region in [&alone.start, &alone.residual] {
+        operands(&alone, region, &mut read);
+    }
+    for (id, node) in alone.nodes.iter_mut().enumerate() {
+        if matches!(node.kind, NodeKind::Random(_)) && !read.contains(&NodeId(id)) {
+            node.kind = NodeKind::Map(MapTree::Number(0.0));
+        }
+    }
     Some(alone)
+}
+
+/// What the steps of a region read.
+fn operands(graph: &Graph, region: &Region, out: &mut BTreeSet<NodeId>) {
+    for step in &region.steps {
+        match step {
+            Step::Node(n) => out.extend(graph.kind(*n).args()),
+            Step::Loop(l) => {
+                out.extend(l.phis.iter().map(|p| p.initial));
+                operands(graph, &l.body, out);
+            }
+            Step::Branch(b) => {
+                out.extend(b.merges.iter().flat_map(|m| m.values.iter().chain(&m.incoming)));
+                b.arms.iter().for_each(|arm| operands(graph, &arm.body, out));
+            }
+        }
+    }
 }
 
 fn drop_acts(graph: &Graph, region: &mut Region) {
