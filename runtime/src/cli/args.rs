@@ -78,8 +78,8 @@ pub(super) struct ProgramArgs {
     /// Set a size or a parameter; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(super) set: Vec<(String, f64)>,
-    /// Precision of vectors, instead of the problem's.
-    #[arg(long, value_name = "f32|f64", value_parser = precision)]
+    /// Precision of vectors, instead of the problem's (mixed: solution and residual in f64, the loop in f32).
+    #[arg(long, value_name = "f32|f64|mixed", value_parser = precision)]
     pub(super) precision: Option<Precision>,
     #[command(flatten)]
     pub(super) matrix: MatrixArgs,
@@ -322,12 +322,13 @@ fn assignment(text: &str) -> Result<(String, f64), String> {
     Ok((name.trim().to_string(), number))
 }
 
-/// `f32` or `f64`.
+/// `f32`, `f64` or `mixed`.
 fn precision(text: &str) -> Result<Precision, String> {
     match text {
         "f32" => Ok(Precision::F32),
         "f64" => Ok(Precision::F64),
-        _ => Err("vectors are f32 or f64".to_string()),
+        "mixed" => Ok(Precision::Mixed),
+        _ => Err("vectors are f32 or f64, or mixed".to_string()),
     }
 }
 

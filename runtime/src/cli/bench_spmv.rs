@@ -24,6 +24,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let declarations = given.matrix.format.formats.as_deref().map(load).transpose()?;
     let all = choice::formats(declarations.as_ref().map(|loaded| &loaded.program));
     let formats = wanted(&all, &given.matrix.format.format)?;
+    if given.precision == Some(Precision::Mixed) {
+        return Err(Failure::Usage("a product is in f32 or f64".to_string()));
+    }
     let precisions = given.precision.map_or(vec![Precision::F32, Precision::F64], |precision| vec![precision]);
     let (mut library, device, target, copy) = surroundings(args.run.backend, out)?;
     let mut objects = Vec::new();

@@ -104,7 +104,7 @@ fn operand(args: &SpmvArgs, matrix: &Csr) -> Result<Vec<f64>, Failure> {
 
 fn write(path: &Path, values: &[f64], precision: Precision) -> Result<(), Failure> {
     let float = match precision {
-        Precision::F32 => Float::F32,
+        Precision::F32 | Precision::Mixed => Float::F32,
         Precision::F64 => Float::F64,
     };
     let save = || npy::write(BufWriter::new(File::create(path)?), &[values.len()], values, float);

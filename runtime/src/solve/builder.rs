@@ -12,8 +12,10 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
 use super::engine::Engine;
+use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
 use crate::backend::open::{Choice, open};
+use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
@@ -196,6 +198,32 @@ impl<'l> Builder<'l> {
         Ok(solver)
     }
 
+    /// In mixed precision, what is kept in f64; it shares the back end.
+    fn refined(
+        &self,
+        backend: Box<dyn Backend>,
+        problem: &Problem,
+    ) -> Result<(Box<dyn Backend>, Option<Refinement>), Error> {
+        if problem.precision != Precision::Mixed {
+            return Ok((backend, None));
+        }
+        let shared = Shared::new(backend);
+        let residual = pipeline::residual(&self.loaded.program, problem, &self.operator(problem)?)?;
+        let (target, limit) = (shared.target(), problem.iterations);
+        let module = pipeline::module(&residual.0, target, Precision::F64, limit, &self.variant)?;
+        let mut refinement = Refinement::new(residual, module, &shared, limit)?;
+        self.bring_matrix(&mut refinement.engine)?;
+        Ok((Box::new(shared), Some(refinement)))
+    }
+
+    /// Brings the arrays of a matrix to an engine.
+    fn bring_matrix(&self, engine: &mut Engine) -> Result<(), Error> {
+        let Some((stored, _)) = &self.stored else { return Ok(()) };
+        engine.set_order(stored.order.as_deref())?;
+        let arrays = stored.contents.iter().enumerate();
+        arrays.into_iter().try_for_each(|(number, contents)| engine.set_contents(number, contents))
+    }
+
     /// Compiles and loads on a given back end.
     ///
     /// # Errors
@@ -208,13 +236,9 @@ impl<'l> Builder<'l> {
         let words = Some(self.words(plan, problem.precision));
         let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
+        let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
-        if let Some((stored, _)) = &self.stored {
-            engine.set_order(stored.order.as_deref())?;
-            for (number, contents) in stored.contents.iter().enumerate() {
-                engine.set_contents(number, contents)?;
-            }
-        }
+        self.bring_matrix(&mut engine)?;
         let notices = engine.notices();
         let data = problem.data.len();
         Ok(Solver {
@@ -223,6 +247,7 @@ impl<'l> Builder<'l> {
             problem,
             folder: self.loaded.folder.clone(),
             engine,
+            refinement,
             set: self.set.clone(),
             stale: Stale {
                 params: true,

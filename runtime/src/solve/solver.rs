@@ -24,6 +24,7 @@ use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
 use super::outcome::{Report, Traffic};
+use super::refine::Refinement;
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
 
@@ -37,6 +38,8 @@ pub struct Solver {
     pub(super) problem: Problem,
     pub(super) folder: PathBuf,
     pub(super) engine: Engine,
+    /// In mixed precision, what is kept in f64.
+    pub(super) refinement: Option<Refinement>,
     /// Sizes and parameters set so far.
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
@@ -150,7 +153,7 @@ impl Solver {
         &self.program.operators[self.problem.operator]
     }
 
-    /// The engine below.
+    /// The engine below: of the loop.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -198,7 +201,7 @@ impl Solver {
     pub fn solve(&mut self, inputs: &Inputs) -> Result<Solution, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
         let mut values = vec![0.0; self.len()];
-        self.engine.read_solution(&mut values)?;
+        self.read_solution(&mut values)?;
         Ok(Solution { values, report })
     }
 
@@ -208,7 +211,7 @@ impl Solver {
     /// As [`Solver::solve`].
     pub fn solve_into(&mut self, inputs: &Inputs, values: &mut [f64]) -> Result<Report, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
-        self.engine.read_solution(values)?;
+        self.read_solution(values)?;
         Ok(report)
     }
 
@@ -222,7 +225,11 @@ impl Solver {
         self.take_data(&inputs.data)?;
         self.take_vectors(inputs)?;
         let transfer = begin.elapsed();
-        let mut report = self.engine.solve(self.limits(), watch)?;
+        let limits = self.limits();
+        let mut report = match &mut self.refinement {
+            Some(refinement) => refinement.solve(&mut self.engine, limits, watch)?,
+            None => self.engine.solve(limits, watch)?,
+        };
         report.timings.setup += transfer;
         report.timings.compile = self.compile_time;
         report.traffic = self.traffic(&report);
@@ -234,7 +241,22 @@ impl Solver {
     /// # Errors
     /// A wrong length, or a back end that fails.
     pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
-        self.engine.read_solution(values)
+        self.main().read_solution(values)
+    }
+
+    /// The engine that holds right-hand side and solution.
+    fn main(&mut self) -> &mut Engine {
+        match &mut self.refinement {
+            Some(refinement) => &mut refinement.engine,
+            None => &mut self.engine,
+        }
+    }
+
+    fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+        if let Some(refinement) = &mut self.refinement {
+            refinement.engine.set_data(number, values)?;
+        }
+        self.engine.set_data(number, values)
     }
 
     fn take_params(&mut self, params: &[(&str, f64)]) -> Result<(), Error> {
@@ -256,6 +278,9 @@ impl Solver {
         (self.problem.params, self.problem.solver_params) = (changed.params, changed.solver_params);
         let values = [self.problem.parameters(), self.problem.solver_params.clone()].concat();
         self.engine.set_params(&values)?;
+        if let Some(refinement) = &mut self.refinement {
+            refinement.engine.set_params(&values)?;
+        }
         self.stale.params = false;
         // Expressions may read what changed.
         for (number, source) in self.problem.data.iter().enumerate() {
@@ -271,13 +296,13 @@ impl Solver {
             let Some(number) = operator.data.iter().position(|data| data.name == *name) else {
                 return Err(unknown("data array", name, operator.data.iter().map(|data| data.name.as_str())));
             };
-            self.engine.set_data(number, values)?;
+            self.set_data(number, values)?;
             (self.stale.data[number], self.stale.given_data[number]) = (false, true);
         }
         for number in 0..self.stale.data.len() {
             if self.stale.data[number] {
                 let values = self.context(|context| context.data(number))?;
-                self.engine.set_data(number, &values)?;
+                self.set_data(number, &values)?;
                 self.stale.data[number] = false;
             }
         }
@@ -286,20 +311,20 @@ impl Solver {
 
     fn take_vectors(&mut self, inputs: &Inputs) -> Result<(), Error> {
         if let Some(rhs) = inputs.rhs {
-            self.engine.set_rhs(rhs)?;
+            self.main().set_rhs(rhs)?;
             (self.stale.rhs, self.stale.given_rhs) = (false, true);
         }
         if self.stale.rhs {
             let rhs = self.context(|context| context.vector("rhs", &context.problem.rhs))?;
-            self.engine.set_rhs(&rhs)?;
+            self.main().set_rhs(&rhs)?;
             self.stale.rhs = false;
         }
         match inputs.guess {
             Guess::Previous => Ok(()),
-            Guess::Values(values) => self.engine.set_guess(values),
+            Guess::Values(values) => self.main().set_guess(values),
             Guess::Problem => {
                 let guess = self.context(|context| context.vector("guess", &context.problem.guess))?;
-                self.engine.set_guess(&guess)
+                self.main().set_guess(&guess)
             }
         }
     }
@@ -321,7 +346,7 @@ impl Solver {
 
     fn word_bytes(&self) -> usize {
         match self.problem.precision {
-            kernelwright_syntax::program::Precision::F32 => 4,
+            kernelwright_syntax::program::Precision::F32 | kernelwright_syntax::program::Precision::Mixed => 4,
             kernelwright_syntax::program::Precision::F64 => 8,
         }
     }

@@ -54,6 +54,7 @@ fn as_word<S: serde::Serializer>(precision: &Precision, serializer: S) -> Result
     serializer.serialize_str(match precision {
         Precision::F32 => "f32",
         Precision::F64 => "f64",
+        Precision::Mixed => "mixed",
     })
 }
 
@@ -75,7 +76,7 @@ impl Reference {
     /// The first row that is wrong.
     fn fault(&self, matrix: &Csr, y: &[f64], precision: Precision) -> Option<String> {
         let roundoff = match precision {
-            Precision::F32 => f64::EPSILON * 2f64.powi(29) / 2.0,
+            Precision::F32 | Precision::Mixed => f64::from(f32::EPSILON) / 2.0,
             Precision::F64 => f64::EPSILON / 2.0,
         };
         let wrong = |row: &usize| {
@@ -197,7 +198,7 @@ impl<'m> Bench<'m> {
         sorted: bool,
     ) -> Vec<Measured> {
         let real = match precision {
-            Precision::F32 => Element::F32,
+            Precision::F32 | Precision::Mixed => Element::F32,
             Precision::F64 => Element::F64,
         };
         let blank = |name: &str| Measured {

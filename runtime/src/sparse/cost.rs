@@ -4,10 +4,10 @@ use kernelwright_codegen::format::{Layout, Prediction};
 use kernelwright_syntax::program::Precision;
 use serde::Serialize;
 
-/// Bytes of an element of a vector.
+/// Bytes of an element of a vector; in mixed precision, of the vectors of the loop.
 pub fn bytes_of(precision: Precision) -> u64 {
     match precision {
-        Precision::F32 => 4,
+        Precision::F32 | Precision::Mixed => 4,
         Precision::F64 => 8,
     }
 }

@@ -58,6 +58,7 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
     let precision = match choices.precision {
         Precision::F32 => "f32",
         Precision::F64 => "f64",
+        Precision::Mixed => "mixed",
     };
     let own = declarations.map_or("", |loaded| loaded.text.as_str());
     let Choices { solver, preconditioner, tolerance, iterations, .. } = choices;

@@ -65,6 +65,11 @@ impl From<RelativeTo> for Against {
     }
 }
 
+/// `f32` or `f64`: a product has no use for a mixture.
+fn of_product(text: &str) -> Result<Precision, String> {
+    precision(text).ok().filter(|precision| *precision != Precision::Mixed).ok_or("f32 or f64".to_string())
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -86,7 +91,7 @@ pub(in super::super) struct SpmvArgs {
     #[command(flatten)]
     pub(in super::super) format: FormatArgs,
     /// Precision of values and vectors.
-    #[arg(long, value_name = "f32|f64", default_value = "f64", value_parser = precision)]
+    #[arg(long, value_name = "f32|f64", default_value = "f64", value_parser = of_product)]
     pub(in super::super) precision: Precision,
     /// Where to compute: auto, cuda, cuda:N, host or interp.
     #[arg(long, value_name = "BACKEND", default_value = "auto", value_parser = str::parse::<Choice>)]
