@@ -12,7 +12,8 @@ use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::{Offered, Signature};
 use super::slots::Slots;
 use super::{
-    Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target, blame,
+    Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
+    blame,
 };
 use crate::cache::{Cache, Description, KeyBuilder};
 use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::failure::{Failure, NOT_CONVERGED};
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
-use super::matrix::Place;
 use super::{Source, bench_read, bench_spmv, compile_with, report, source};
 use crate::load::from_text;
 use crate::pipeline::Planned;

@@ -35,7 +35,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
         let bench = Bench::new(matrix, &all, &precisions, target);
         let mut measured = Vec::new();
         for format in &formats {
-            measured.extend(bench.format(format, &mut || backend_of(args.run.backend))?);
+            measured.extend(bench.ours_in(format, &mut || backend_of(args.run.backend))?);
         }
         if let Some(library) = &mut library {
             measured.extend(bench.vendor(library));
@@ -66,10 +66,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
 }
 
 /// cuSPARSE where the products run on a CUDA device and it is there; the device; the bandwidth of a copy.
-fn surroundings(
-    choice: Choice,
-    out: &mut Out,
-) -> Result<(Option<Cusparse>, String, Target, Option<f64>), Failure> {
+fn surroundings(choice: Choice, out: &mut Out) -> Result<(Option<Cusparse>, String, Target, Option<f64>), Failure> {
     let mut backend = backend_of(choice)?;
     let (device, target) = (backend.describe(), backend.target());
     out.line(device.clone())?;

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::args::{EmitArgs, TargetArg};
-use super::matrix::Place;
-use super::{choose_scheduled, source};
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
+use super::{choose_scheduled, source};
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::print;
 

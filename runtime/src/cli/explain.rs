@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use super::args::{ExplainArgs, TargetArg};
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
 use super::verify::{fact_name, facts_json, standing};
-use super::matrix::Place;
 use super::{choose_scheduled, paper, source};
 use crate::backend::open::{Choice, open};
 use crate::backend::{Arithmetic as Rounding, BackendError, Target};

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::args::{IrArgs, Stage};
-use super::matrix::Place;
-use super::{choose_scheduled, source};
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
+use super::{choose_scheduled, source};
 use kernelwright_codegen::{loops_text, math_text};
 
 pub(super) fn run(args: &IrArgs, out: &mut Out) -> Result<u8, Failure> {

@@ -23,9 +23,9 @@ use crate::matrix::{Csr, Matrix, file};
 use crate::solve::Error;
 use crate::sparse::choice::{self, Ranking};
 use crate::sparse::cost::Cost;
+use crate::sparse::known;
 use crate::sparse::measured::{self, Trial};
 use crate::sparse::system::{self, Choices};
-use crate::sparse::known;
 
 /// Tolerance and iterations of a system, where the command line says nothing.
 const TOLERANCE: f64 = 1e-8;
@@ -68,8 +68,7 @@ pub(super) fn system(args: &ProgramArgs, path: &Path, place: Place) -> Result<(L
     let choices = choices(args, &name, &matrix.csr, &facts, declarations.as_ref());
     let loaded = system::program(matrix.csr.rows(), &choices, declarations.as_ref())?;
     let products = f64::from(ITERATIONS);
-    let chosen =
-        format(&matrix.csr, &args.matrix.format, declarations.as_ref(), choices.precision, place, products)?;
+    let chosen = format(&matrix.csr, &args.matrix.format, declarations.as_ref(), choices.precision, place, products)?;
     let begin = Instant::now();
     let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program.problems[0].preconditioner)?;
     let conversion_seconds = begin.elapsed().as_secs_f64();
@@ -154,14 +153,15 @@ pub(super) fn format(
     let mut chosen = Chosen { format: best.format.clone(), why, trials: Vec::new(), ranking: None };
     if args.format == "measure" {
         let Place::Backend(backend) = place else {
-            return Err(Failure::Usage("--format measure needs a back end; solve, bench and spmv have one".to_string()));
+            return Err(Failure::Usage(
+                "--format measure needs a back end; solve, bench and spmv have one".to_string(),
+            ));
         };
-        let (best, trials) =
-            measured::best(matrix, &ranking, precision, products, &mut || Ok(backend_of(backend)?))?;
-        chosen.format = ranking.candidates.iter().find(|c| c.format.name == trials[best].format).map_or_else(
-            || Err(Failure::Internal("a format that was measured is not ranked".to_string())),
-            |candidate| Ok(candidate.format.clone()),
-        )?;
+        let (best, trials) = measured::best(matrix, &ranking, precision, products, &mut || backend_of(backend))?;
+        let name = &trials[best].format;
+        if let Some(candidate) = ranking.candidates.iter().find(|candidate| candidate.format.name == *name) {
+            chosen.format = candidate.format.clone();
+        }
         chosen.why = format!("the fastest of {} for {products:.0} products, conversion included", trials.len());
         chosen.trials = trials;
     }
@@ -186,11 +186,11 @@ fn target(place: Place) -> Result<Target, Failure> {
 impl Chosen {
     /// Lines for people, below a title.
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("  chosen    {}", self.why)];
+        let mut lines = vec![format!("  chosen      {}", self.why)];
         for trial in &self.trials {
             let (name, time) = (&trial.format, seconds(trial.product_seconds));
             let conversion = seconds(trial.conversion_seconds);
-            lines.push(format!("            {name}: {time} a product, converted in {conversion}"));
+            lines.push(format!("              {name}: {time} a product, converted in {conversion}"));
         }
         lines
     }
@@ -249,14 +249,14 @@ impl System {
         let csr = &self.matrix.csr;
         let Choices { solver, preconditioner, .. } = &self.choices;
         out.line(format!(
-            "  matrix    {}: {} rows, {} entries; {solver}, {preconditioner}",
+            "  matrix      {}: {} rows, {} entries; {solver}, {preconditioner}",
             self.name,
             csr.rows(),
             csr.entries()
         ))?;
-        out.line(format!("  format    {}", storage(&self.chosen.format.name, &self.cost())))?;
+        out.line(format!("  format      {}", storage(&self.chosen.format.name, &self.cost())))?;
         self.chosen.lines().iter().try_for_each(|line| out.line(line))?;
-        out.line(format!("  conversion {}", seconds(self.conversion_seconds)))
+        out.line(format!("  conversion  {}", seconds(self.conversion_seconds)))
     }
 
     /// What is solved with, for programs.

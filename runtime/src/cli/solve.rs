@@ -13,10 +13,10 @@ use serde_json::json;
 use super::args::SolveArgs;
 use super::arrays::{self, Format};
 use super::failure::{Failure, NOT_CONVERGED};
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::Line;
 use super::verify::fact_name;
-use super::matrix::Place;
 use super::{compile, report, source};
 use crate::load::Loaded;
 use crate::outputs::{history, plot};
@@ -68,7 +68,7 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     }
     if let Some(known) = known {
         let error = values.iter().zip(&known).map(|(u, v)| (u - v).abs()).fold(0.0, f64::max);
-        out.line(format!("  error     {error:.3e} at most, of the known solution"))?;
+        out.line(format!("  error       {error:.3e} at most, of the known solution"))?;
         object["largest_error"] = json!(error);
     }
     out.object(&object)?;

@@ -9,13 +9,13 @@ use kernelwright_syntax::program::{Fact, Problem, Program};
 use serde_json::{Value, json};
 
 use super::args::VerifyArgs;
-use super::matrix::Place;
-use super::{Source, choose, source};
 use super::failure::{Failure, WRONG_INPUT};
+use super::matrix::Place;
 use super::out::Out;
 use super::table::columns;
-use crate::inputs::sources::Context;
+use super::{Source, choose, source};
 use crate::backend::Target;
+use crate::inputs::sources::Context;
 use crate::load::Loaded;
 use crate::outputs::matrix;
 use crate::pipeline;

@@ -28,11 +28,21 @@ pub struct Kind {
 #[derive(Debug, Clone, PartialEq)]
 enum Pattern {
     /// Points of a cube, each coupled to its neighbours: those along the axes, or all 26.
-    Grid { side: usize, star: bool },
+    Grid {
+        side: usize,
+        star: bool,
+    },
     /// Nodes of a cube of hexahedra of an order, each coupled to all nodes of its elements.
-    Hexahedra { elements: usize, order: usize },
+    Hexahedra {
+        elements: usize,
+        order: usize,
+    },
     /// The diagonal and diagonals at multiples of a distance; some of the far ones are interrupted.
-    Bands { rows: usize, each_side: usize, distance: usize },
+    Bands {
+        rows: usize,
+        each_side: usize,
+        distance: usize,
+    },
     Irregular(Irregular),
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use kernelwright_codegen::format;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::{Format, Precision};
 use serde::Serialize;
@@ -10,8 +11,8 @@ use serde::Serialize;
 use super::cost::{Cost, bytes_of};
 use super::product::{Product, convert};
 use super::{choice, vendor};
-use crate::backend::Backend;
-use crate::backend::cuda::cusparse::{Cusparse, Stored};
+use crate::backend::cuda::cusparse::{self, Cusparse, Stored};
+use crate::backend::{Backend, Target};
 use crate::inputs::random;
 use crate::matrix::Csr;
 use crate::solve::Error;
@@ -58,6 +59,23 @@ fn as_word<S: serde::Serializer>(precision: &Precision, serializer: S) -> Result
     })
 }
 
+impl Measured {
+    fn new(name: String, vendor: bool, precision: Precision) -> Measured {
+        Measured {
+            name,
+            vendor,
+            precision,
+            seconds: None,
+            failure: None,
+            bytes_per_second: None,
+            least_bytes_per_second: None,
+            cost: None,
+            conversion_seconds: None,
+            chosen: false,
+        }
+    }
+}
+
 /// What a result may differ from the product in f64: gamma_n |A| |x| in each row.
 struct Reference {
     x: Vec<f64>,
@@ -100,7 +118,7 @@ pub struct Bench<'m> {
 
 impl<'m> Bench<'m> {
     /// Prepares; `all` is what the automatic choice may take.
-    pub fn new(matrix: &'m Csr, all: &[Format], precisions: &'m [Precision], target: crate::backend::Target) -> Self {
+    pub fn new(matrix: &'m Csr, all: &[Format], precisions: &'m [Precision], target: Target) -> Self {
         let best = |precision: &Precision| {
             let ranking = choice::rank(matrix, all, *precision, target);
             ranking.candidates.first().map(|candidate| candidate.format.name.clone())
@@ -109,32 +127,17 @@ impl<'m> Bench<'m> {
     }
 
     /// Measures a format in every precision; `open` gives the back end. The conversion is made once.
-    pub fn format(
+    pub fn ours_in(
         &self,
         format: &Format,
         open: &mut dyn FnMut() -> Result<Box<dyn Backend>, Error>,
     ) -> Result<Vec<Measured>, Error> {
-        let blank = |number: usize, failure: Option<String>| Measured {
-            name: format.name.clone(),
-            vendor: false,
-            precision: self.precisions[number],
-            seconds: None,
-            failure,
-            bytes_per_second: None,
-            least_bytes_per_second: None,
-            cost: None,
-            conversion_seconds: None,
-            chosen: self.chosen[number].as_ref() == Some(&format.name),
+        let all = |failure: String| {
+            let one = |number| Measured { failure: Some(failure.clone()), ..self.ours(format, number) };
+            (0..self.precisions.len()).map(one).collect()
         };
-        let all = |failure: String| (0..self.precisions.len()).map(|n| blank(n, Some(failure.clone()))).collect();
-        match kernelwright_codegen::format::predict(format, &self.matrix.view(), 8) {
-            Err(error) => return Ok(all(error.to_string())),
-            Ok(prediction) => {
-                let cells = prediction.layout.cells as f64 / self.matrix.entries().max(1) as f64;
-                if cells > MOST_CELLS {
-                    return Ok(all(format!("left out: {cells:.1} cells for every entry")));
-                }
-            }
+        if let Some(why) = self.left_out(format) {
+            return Ok(all(why));
         }
         let begin = Instant::now();
         let stored = match convert(self.matrix, format) {
@@ -144,7 +147,7 @@ impl<'m> Bench<'m> {
         let conversion = begin.elapsed().as_secs_f64();
         let mut out = Vec::new();
         for (number, precision) in self.precisions.iter().enumerate() {
-            let mut one = blank(number, None);
+            let mut one = self.ours(format, number);
             let cost = Cost::of(&stored.layout, *precision);
             one.conversion_seconds = Some(conversion);
             match self.product(&stored, *precision, open()?) {
@@ -160,9 +163,26 @@ impl<'m> Bench<'m> {
         Ok(out)
     }
 
+    /// What is known of a format of ours before it is measured.
+    fn ours(&self, format: &Format, number: usize) -> Measured {
+        let chosen = self.chosen[number].as_ref() == Some(&format.name);
+        Measured { chosen, ..Measured::new(format.name.clone(), false, self.precisions[number]) }
+    }
+
+    /// Why a format is not measured, if it is not.
+    fn left_out(&self, format: &Format) -> Option<String> {
+        match format::predict(format, &self.matrix.view(), 8) {
+            Err(error) => Some(error.to_string()),
+            Ok(prediction) => {
+                let cells = prediction.layout.cells as f64 / self.matrix.entries().max(1) as f64;
+                (cells > MOST_CELLS).then(|| format!("left out: {cells:.1} cells for every entry"))
+            }
+        }
+    }
+
     fn product(
         &self,
-        stored: &kernelwright_codegen::format::Stored,
+        stored: &format::Stored,
         precision: Precision,
         backend: Box<dyn Backend>,
     ) -> Result<(f64, Option<String>), Error> {
@@ -175,15 +195,15 @@ impl<'m> Bench<'m> {
     /// Measures cuSPARSE: compressed rows and sliced ELLPACK, its rows as they are and sorted.
     pub fn vendor(&self, library: &mut Cusparse) -> Vec<Measured> {
         let mut out = Vec::new();
-        let forms: [(&str, fn(&Csr) -> Option<Stored>, bool); 3] = [
-            ("", vendor::csr, false),
-            ("", |matrix| vendor::sliced(matrix, false), false),
-            (" sorted", |matrix| vendor::sliced(matrix, true), true),
+        let forms = [
+            (vendor::csr(self.matrix), false),
+            (vendor::sliced(self.matrix, false), false),
+            (vendor::sliced(self.matrix, true), true),
         ];
-        for (mark, form, sorted) in forms {
-            let Some(stored) = form(self.matrix) else { continue };
+        for (stored, sorted) in forms {
+            let Some(stored) = stored else { continue };
             for precision in self.precisions {
-                out.extend(self.vendor_form(library, &stored, *precision, mark, sorted));
+                out.extend(self.vendor_form(library, &stored, *precision, sorted));
             }
         }
         out
@@ -194,30 +214,19 @@ impl<'m> Bench<'m> {
         library: &mut Cusparse,
         stored: &Stored,
         precision: Precision,
-        mark: &str,
         sorted: bool,
     ) -> Vec<Measured> {
         let real = match precision {
             Precision::F32 | Precision::Mixed => Element::F32,
             Precision::F64 => Element::F64,
         };
-        let blank = |name: &str| Measured {
-            name: format!("{name}{mark}"),
-            vendor: true,
-            precision,
-            seconds: None,
-            failure: None,
-            bytes_per_second: None,
-            least_bytes_per_second: None,
-            cost: None,
-            conversion_seconds: None,
-            chosen: false,
-        };
+        let mark = if sorted { " sorted" } else { "" };
+        let blank = |name: &str| Measured::new(format!("{name}{mark}"), true, precision);
         let products = match library.measure(stored, &self.reference.x, real) {
             Ok(products) => products,
             Err(error) => return vec![Measured { failure: Some(error.to_string()), ..blank("cusparse") }],
         };
-        let finish = |product: crate::backend::cuda::cusparse::Product| {
+        let finish = |product: cusparse::Product| {
             let mut one = blank(&format!("cusparse {}", product.algorithm));
             let y = if sorted { vendor::unsorted(self.matrix, &product.y) } else { product.y };
             one.failure = self.reference.fault(self.matrix, &y, precision);

@@ -76,7 +76,7 @@ impl Speeds {
             // An H200: sliced ELLPACK of cuSPARSE reaches 0.98 of a copy, its CSR 0.65 on short rows and 0.85 on long
             // ones; its sorted slices take 0.19 us for each of the 4,000 entries of the longest row of a power law.
             Target::Cuda => {
-                let (rows, chunks, entries) = (0.75, 0.95, 0.6);
+                let (rows, chunks, entries) = (0.75, 0.95, 0.4);
                 Speeds { copy: 4.2e12, rows, chunks, entries, coded: 0.97, sorted: 0.98, slot: 0.19e-6 }
             }
             // A core gathers one element at a time whatever the order; a row's contiguous values are what it likes.
@@ -126,13 +126,10 @@ fn time(layout: &Layout, cost: &Cost, target: Target) -> (f64, Limit) {
     if row > bytes { (row, Limit::LongestRow) } else { (bytes, Limit::Bytes) }
 }
 
-/// Slots that one lane walks through for the longest row; none where work is cut by entries.
+/// Slots that one lane walks through for the longest row.
 fn longest_row(layout: &Layout, target: Target) -> f64 {
-    if layout.by_entries() {
-        return 0.0;
-    }
     // Rows whose cells are contiguous are shared by as many lanes as a mean row feeds.
-    let contiguous = layout.format.nest.last() == Some(&Level::Slot);
+    let contiguous = matches!(layout.format.nest.last(), Some(Level::Slot | Level::Entry));
     let mean = layout.entries as f64 / layout.size.max(1) as f64;
     let lanes = if contiguous && target == Target::Cuda { (mean / 2.0).clamp(1.0, 32.0) } else { 1.0 };
     layout.longest as f64 / lanes
@@ -154,11 +151,18 @@ impl Ranking {
             let slower = 100.0 * (next.seconds / best.seconds - 1.0);
             why.push_str(&match next.limit {
                 Limit::Bytes => {
-                    format!("; next {} with {:.3} MB, predicted {slower:.0} % slower", next.format.name, megabytes(next))
+                    format!(
+                        "; next {} with {:.3} MB, predicted {slower:.0} % slower",
+                        next.format.name,
+                        megabytes(next)
+                    )
                 }
                 Limit::LongestRow => {
                     let longest = self.longest;
-                    format!("; next {}, predicted {slower:.0} % slower for a row of {longest} entries", next.format.name)
+                    format!(
+                        "; next {}, predicted {slower:.0} % slower for a row of {longest} entries",
+                        next.format.name
+                    )
                 }
             });
         }

@@ -123,9 +123,9 @@ fn restart(solver: &mut Solver, every: u32) -> Result<(), Error> {
 }
 
 /// Inserts before each check within a loop; says whether there was one.
-fn insert(body: &mut Vec<Statement>, every: u32, variable: VarId, value: &Vector, place: &Statement) -> bool {
+fn insert(body: &mut [Statement], every: u32, variable: VarId, value: &Vector, place: &Statement) -> bool {
     let mut found = false;
-    for statement in body.iter_mut() {
+    for statement in body {
         if let StatementKind::Repeat(_, inner) = &mut statement.kind {
             let carried = |s: &Statement| matches!(s.kind, StatementKind::AssignVector(to, _) if to == variable);
             if let Some(at) = inner.iter().position(|s| matches!(s.kind, StatementKind::Check))
@@ -153,7 +153,9 @@ fn insert(body: &mut Vec<Statement>, every: u32, variable: VarId, value: &Vector
 pub fn convert(matrix: &Csr, format: &Format, preconditioner: &Preconditioner) -> Result<Stored, Error> {
     if !matrix.is_square() {
         let (rows, columns) = (matrix.rows(), matrix.columns());
-        return Err(Error::Input(format!("a system has as many equations as unknowns, this matrix is {rows} x {columns}")));
+        return Err(Error::Input(format!(
+            "a system has as many equations as unknowns, this matrix is {rows} x {columns}"
+        )));
     }
     let diagonal = uses_diagonal(preconditioner);
     let options = Options { basis: Basis::Permuted, diagonal };

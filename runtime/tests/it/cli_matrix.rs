@@ -103,10 +103,12 @@ fn the_boeing_formats_there_and_back() {
     let folder = folder("cli_matrix_boeing");
     let corpus = crate::matrix_corpus::folder();
     let read = |path: &str| kernelwright::matrix::file::read(path.as_ref()).expect("a good file");
-    let corpus_files = ["right_hand_sides.rua", "symmetric.mtx", "skew.mtx", "rectangular.rra", "many_digits.mtx", "zero_rows.mtx"];
+    let corpus_files =
+        ["right_hand_sides.rua", "symmetric.mtx", "skew.mtx", "rectangular.rra", "many_digits.mtx", "zero_rows.mtx"];
     for name in corpus_files {
         let from = corpus.join(name).display().to_string();
-        let [first, second, third] = ["a.hb", "b.rb", "c.hb"].map(|end| folder.join(format!("{name}.{end}")).display().to_string());
+        let [first, second, third] =
+            ["a.hb", "b.rb", "c.hb"].map(|end| folder.join(format!("{name}.{end}")).display().to_string());
         for (from, to) in [(&from, &first), (&first, &second), (&second, &third)] {
             let ran = run(&["convert", from, to]);
             assert_eq!(ran.status, 0, "{from} to {to}: {}", ran.err);

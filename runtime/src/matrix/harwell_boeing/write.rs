@@ -89,11 +89,7 @@ impl<'v> Parts<'v> {
             Flavour::HarwellBoeing => [sides, beside(&vectors.guesses), beside(&vectors.solutions)],
             Flavour::RutherfordBoeing => [&[][..]; 3],
         };
-        let lines = [
-            pointers.len().div_ceil(LINE / pointer),
-            count.div_ceil(LINE / index),
-            count.div_ceil(VALUES),
-        ];
+        let lines = [pointers.len().div_ceil(LINE / pointer), count.div_ceil(LINE / index), count.div_ceil(VALUES)];
         Parts { pointer, index, lines, groups }
     }
 
