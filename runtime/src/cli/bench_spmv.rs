@@ -32,7 +32,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let mut objects = Vec::new();
     let mut wrong = false;
     let mut one = |name: &str, matrix: &Csr, out: &mut Out| -> Result<(), Failure> {
-        let bench = Bench::new(matrix, &all, &precisions, target);
+        let bench = Bench::new(matrix, &all, &precisions, &args.run.compile.variant, target);
         let mut measured = Vec::new();
         for format in &formats {
             measured.extend(bench.ours_in(format, &mut || backend_of(args.run.backend))?);

@@ -112,18 +112,27 @@ pub struct Bench<'m> {
     matrix: &'m Csr,
     reference: Reference,
     precisions: &'m [Precision],
+    /// Parts of the kernels' variant that are not left to the compiler.
+    variant: &'m [(String, String)],
     /// Formats that the automatic choice takes, one per precision.
     chosen: Vec<Option<String>>,
 }
 
 impl<'m> Bench<'m> {
     /// Prepares; `all` is what the automatic choice may take.
-    pub fn new(matrix: &'m Csr, all: &[Format], precisions: &'m [Precision], target: Target) -> Self {
+    pub fn new(
+        matrix: &'m Csr,
+        all: &[Format],
+        precisions: &'m [Precision],
+        variant: &'m [(String, String)],
+        target: Target,
+    ) -> Self {
         let best = |precision: &Precision| {
             let ranking = choice::rank(matrix, all, *precision, target);
             ranking.candidates.first().map(|candidate| candidate.format.name.clone())
         };
-        Bench { matrix, reference: Reference::of(matrix), chosen: precisions.iter().map(best).collect(), precisions }
+        let chosen = precisions.iter().map(best).collect();
+        Bench { matrix, reference: Reference::of(matrix), precisions, variant, chosen }
     }
 
     /// Measures a format in every precision; `open` gives the back end. The conversion is made once.
@@ -186,7 +195,7 @@ impl<'m> Bench<'m> {
         precision: Precision,
         backend: Box<dyn Backend>,
     ) -> Result<(f64, Option<String>), Error> {
-        let mut product = Product::compile(stored, precision, &[], backend)?;
+        let mut product = Product::compile(stored, precision, self.variant, backend)?;
         let y = product.multiply(&self.reference.x)?;
         let fault = self.reference.fault(self.matrix, &y, precision);
         Ok((product.time(REPEATS)?, fault))

@@ -1,6 +1,6 @@
 //! What a stored matrix costs: bytes an entry, padding, storage against ELLPACK, vectors that travel.
 
-use kernelwright_codegen::format::{Layout, Prediction};
+use kernelwright_codegen::format::{Array, Layout, Prediction, Role};
 use kernelwright_syntax::program::Precision;
 use serde::Serialize;
 
@@ -36,8 +36,8 @@ impl Cost {
     pub fn of(layout: &Layout, precision: Precision) -> Cost {
         let real = bytes_of(precision);
         let skipped = if layout.format.lengths { layout.cells - layout.entries } else { 0 };
-        let cells = layout.arrays.iter().filter(|array| array.len == layout.cells);
-        let cell: u64 = cells.map(|array| array.kind.bytes(real)).sum();
+        let of_cell = |array: &&Array| matches!(array.role, Role::Value | Role::Column | Role::Code);
+        let cell: u64 = layout.arrays.iter().filter(of_cell).map(|array| array.kind.bytes(real)).sum();
         let stored = layout.bytes(real);
         Cost::with(layout, stored, stored - skipped * cell + 2 * layout.size * real, real)
     }

@@ -29,7 +29,7 @@ fn hostile() -> Vec<(String, Csr)> {
         ("empty rows", matrix(90, 90, (0..90).filter(|n| n % 3 == 0).flat_map(|n| [(n, 89 - n), (n, n)]))),
         ("wide", matrix(20, 95, (0..20).flat_map(|n| [(n, n), (n, 94 - n), (n, 50)]))),
         ("tall", matrix(95, 20, (0..95).map(|n| (n, n % 20)))),
-        ("far columns", matrix(3, 200_000, [(0, 0), (0, 70_000), (0, 199_999), (2, 131_072), (2, 5)])),
+        ("far columns", matrix(3, 65_600, [(0, 0), (0, 40_000), (0, 65_599), (2, 65_537), (2, 5)])),
     ];
     shapes.map(|(name, matrix)| (name.to_string(), matrix)).into()
 }
@@ -67,18 +67,14 @@ fn interp(target: Target) -> Box<dyn Backend> {
 
 #[test]
 fn interpreted_for_the_host() {
-    for precision in [Precision::F32, Precision::F64] {
-        check(&hostile(), precision, &|| interp(Target::Host));
-        check(&kinds_of(2e-5), precision, &|| interp(Target::Host));
-    }
+    check(&hostile(), Precision::F32, &|| interp(Target::Host));
+    check(&kinds_of(1e-5), Precision::F64, &|| interp(Target::Host));
 }
 
 #[test]
 fn interpreted_for_cuda() {
-    for precision in [Precision::F32, Precision::F64] {
-        check(&hostile(), precision, &|| interp(Target::Cuda));
-        check(&kinds_of(2e-5), precision, &|| interp(Target::Cuda));
-    }
+    check(&hostile(), Precision::F64, &|| interp(Target::Cuda));
+    check(&kinds_of(1e-5), Precision::F32, &|| interp(Target::Cuda));
 }
 
 #[test]
