@@ -8,11 +8,14 @@ use super::args::BenchArgs;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::seconds;
-use super::{compile, report};
+use super::{bench_compile, compile, report};
 use crate::load::load;
 use crate::solve::{Inputs, Report, Solver};
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
+    if args.compile {
+        return bench_compile::run(args, out);
+    }
     let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
     solver.measure_copy_bandwidth()?;

@@ -15,6 +15,7 @@ mod report;
 mod table;
 
 mod bench;
+mod bench_compile;
 mod cache;
 mod check;
 mod convert;
@@ -102,6 +103,13 @@ fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
 
 /// Compiles a problem and says on standard error what the user should know.
 fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+    let solver = choose_run(loaded, args).compile()?;
+    solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
+    Ok(solver)
+}
+
+/// The problem with everything that decides how it is compiled and solved.
+fn choose_run<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
     let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
@@ -109,7 +117,5 @@ fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
     if let Some(iterations) = args.iterations {
         builder = builder.iterations(iterations);
     }
-    let solver = builder.compile()?;
-    solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
-    Ok(solver)
+    builder
 }

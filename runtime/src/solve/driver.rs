@@ -94,7 +94,7 @@ impl Engine {
             begin,
         };
         let mut report = run.drive(watch)?;
-        report.timings = Timings { compile: Duration::ZERO, setup, solve: begin.elapsed() };
+        report.timings = Timings { setup, solve: begin.elapsed(), ..Timings::default() };
         Ok(report)
     }
 }

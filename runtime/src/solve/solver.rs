@@ -23,7 +23,8 @@ use super::Error;
 use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
-use super::outcome::{Report, Traffic};
+use super::outcome::{Report, Stages, Traffic};
+use crate::backend::{VectorMut, VectorRef};
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
 
@@ -41,6 +42,7 @@ pub struct Solver {
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
     pub(super) compile_time: Duration,
+    pub(super) stages: Stages,
     /// Words per point and iteration of the schedule.
     pub(super) words: Option<f64>,
     /// Measured copy bandwidth of the device, bytes per second.
@@ -68,15 +70,15 @@ pub enum Guess<'a> {
     /// The solution of the solve before.
     Previous,
     /// These values, one component after another, axis 0 fastest.
-    Values(&'a [f64]),
+    Values(VectorRef<'a>),
 }
 
 /// What changes from solve to solve; nothing at all by default.
 #[derive(Default)]
 pub struct Inputs<'a> {
     params: Vec<(&'a str, f64)>,
-    data: Vec<(&'a str, &'a [f64])>,
-    rhs: Option<&'a [f64]>,
+    data: Vec<(&'a str, VectorRef<'a>)>,
+    rhs: Option<VectorRef<'a>>,
     guess: Guess<'a>,
 }
 
@@ -93,20 +95,20 @@ impl<'a> Inputs<'a> {
     }
 
     /// Sets a data array: axis 0 fastest, one value more along an axis on whose faces it lives.
-    pub fn data(mut self, name: &'a str, values: &'a [f64]) -> Self {
-        self.data.push((name, values));
+    pub fn data(mut self, name: &'a str, values: impl Into<VectorRef<'a>>) -> Self {
+        self.data.push((name, values.into()));
         self
     }
 
-    /// Sets the right-hand side: one component after another, axis 0 fastest.
-    pub fn rhs(mut self, values: &'a [f64]) -> Self {
-        self.rhs = Some(values);
+    /// Sets the right-hand side, a slice or memory of the device: one component after another, axis 0 fastest.
+    pub fn rhs(mut self, values: impl Into<VectorRef<'a>>) -> Self {
+        self.rhs = Some(values.into());
         self
     }
 
     /// Starts from these values.
-    pub fn guess(mut self, values: &'a [f64]) -> Self {
-        self.guess = Guess::Values(values);
+    pub fn guess(mut self, values: impl Into<VectorRef<'a>>) -> Self {
+        self.guess = Guess::Values(values.into());
         self
     }
 
@@ -158,6 +160,11 @@ impl Solver {
         &self.notices
     }
 
+    /// How long compiling took.
+    pub fn stages(&self) -> &Stages {
+        &self.stages
+    }
+
     /// Measures the copy bandwidth of the device, which reports compare with.
     ///
     /// # Errors
@@ -179,11 +186,11 @@ impl Solver {
         Ok(Solution { values, report })
     }
 
-    /// Solves into an array of the caller.
+    /// Solves into memory of the caller: a slice, or memory of the device, where the solution then stays.
     ///
     /// # Errors
     /// As [`Solver::solve`].
-    pub fn solve_into(&mut self, inputs: &Inputs, values: &mut [f64]) -> Result<Report, Error> {
+    pub fn solve_into<'v>(&mut self, inputs: &Inputs, values: impl Into<VectorMut<'v>>) -> Result<Report, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
         self.engine.read_solution(values)?;
         Ok(report)
@@ -202,7 +209,7 @@ impl Solver {
         let limits = Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations };
         let mut report = self.engine.solve(limits, watch)?;
         report.timings.setup += transfer;
-        report.timings.compile = self.compile_time;
+        (report.timings.compile, report.timings.stages) = (self.compile_time, self.stages);
         report.traffic = self.traffic(&report);
         Ok(report)
     }
@@ -211,7 +218,7 @@ impl Solver {
     ///
     /// # Errors
     /// A wrong length, or a back end that fails.
-    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
+    pub fn read_solution<'v>(&mut self, values: impl Into<VectorMut<'v>>) -> Result<(), Error> {
         self.engine.read_solution(values)
     }
 
@@ -243,13 +250,13 @@ impl Solver {
         Ok(())
     }
 
-    fn take_data(&mut self, data: &[(&str, &[f64])]) -> Result<(), Error> {
+    fn take_data(&mut self, data: &[(&str, VectorRef)]) -> Result<(), Error> {
         for (name, values) in data {
             let operator = &self.program.operators[self.problem.operator];
             let Some(number) = operator.data.iter().position(|data| data.name == *name) else {
                 return Err(unknown("data array", name, operator.data.iter().map(|data| data.name.as_str())));
             };
-            self.engine.set_data(number, values)?;
+            self.engine.set_data(number, *values)?;
             (self.stale.data[number], self.stale.given_data[number]) = (false, true);
         }
         for number in 0..self.stale.data.len() {
