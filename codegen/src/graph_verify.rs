@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use crate::graph::{
     Branch, CondTree, Graph, Loop, MapTree, Merge, NodeId, NodeKind, Phi, Region, ScalarTree, Step, Type, When,
 };
-use crate::math::Space;
 
 /// Checks the invariants of [`graph`](crate::graph).
 ///
@@ -110,8 +109,7 @@ impl Verifier<'_> {
             }
             NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) => wanted.push((*v, Type::Vector)),
             NodeKind::Solve(axis, v) => {
-                let Space::Axes(grid) = &self.graph.operator.space;
-                if *axis >= grid.axes.len() {
+                if *axis >= self.graph.operator.space.grid().axes.len() {
                     self.error(format!("{by} solves along axis {axis}"));
                 }
                 wanted.push((*v, Type::Vector));

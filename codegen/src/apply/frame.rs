@@ -7,7 +7,7 @@ use crate::loops::{
     BinaryOp, Control, FenceId, Granule, PointExpr, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum,
     SumId, SumKind, Sweep, Value, ValueId, ValueKind, Vector, VectorId, Version, status,
 };
-use crate::math::{self, Expr, Operator, Rule, Space, TableExpr};
+use crate::math::{self, Expr, Operator, Rule, TableExpr};
 use crate::math_eval::reads_unknown;
 use crate::trace::unit_roundoff;
 use kernelwright_syntax::program::{CompareOp, Function};
@@ -46,7 +46,7 @@ pub(super) fn changes_rhs(operator: &Operator) -> bool {
 }
 
 fn unknowns(operator: &Operator) -> f64 {
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     grid.axes.iter().map(|a| a.size as f64).product::<f64>() * grid.components as f64
 }
 

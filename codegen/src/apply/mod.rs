@@ -19,11 +19,16 @@ use build::Parts;
 use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
-use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt};
+use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
 pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
+    apply_with_residual(graph, schedule).map(|(program, _)| program)
+}
+
+/// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
+pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let split;
     let graph = match &schedule.main {
         Some(_) => graph,
@@ -91,6 +96,7 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         frame::advance_iteration(&mut sequencer.parts, body);
     }
     let residual = sequencer.region(&graph.residual, None)?;
+    let kept = graph.true_residual.and_then(|r| Some(sequencer.vectors[*homes.home.get(&r)?]));
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
     let mut parts = sequencer.parts;
@@ -114,7 +120,7 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         finish,
     };
     merge::fences(&mut program);
-    Ok(program)
+    Ok((program, kept))
 }
 
 fn zero(scalar: ScalarId) -> ScalarStmt {

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::out::Out;
 use super::progress::seconds;
 use super::table::columns;
-use super::{choose_run, report};
+use super::{compile_with, report};
 use crate::backend::{Arithmetic, Counters, Target, cuda};
 use crate::cache::Cache;
 use crate::load::load;
@@ -26,7 +26,7 @@ struct Sample {
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.run.compile.program.file)?;
-    let builder = choose_run(&loaded, &args.run);
+    let builder = compile_with(&loaded, &args.run);
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..args.runs {
         let folder = tempfile::tempdir()

@@ -25,6 +25,7 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod paper;
 mod solve;
 mod verify;
 
@@ -101,15 +102,8 @@ fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
     }
 }
 
-/// Compiles a problem and says on standard error what the user should know.
-fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
-    let solver = choose_run(loaded, args).compile()?;
-    solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
-    Ok(solver)
-}
-
-/// The problem with everything that decides how it is compiled and solved.
-fn choose_run<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
+/// The problem that the arguments name, with where and how far it is solved.
+fn compile_with<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
     let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
@@ -118,4 +112,11 @@ fn choose_run<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
         builder = builder.iterations(iterations);
     }
     builder
+}
+
+/// Compiles a problem and says on standard error what the user should know.
+fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+    let solver = compile_with(loaded, args).compile()?;
+    solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
+    Ok(solver)
 }

@@ -24,4 +24,5 @@ mod outputs;
 mod solve_accuracy;
 mod solve_driver;
 mod solve_library;
+mod solve_mixed;
 mod solve_random;
