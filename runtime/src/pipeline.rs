@@ -5,6 +5,7 @@
 use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
@@ -121,7 +122,9 @@ fn trace_in(
     let place = |error: trace::TraceError| {
         Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
     };
-    trace::trace(input).map_err(place)
+    let graph = trace::trace(input).map_err(place)?;
+    graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;
+    Ok(graph)
 }
 
 /// All stages from an operator up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
@@ -132,14 +135,39 @@ fn trace_in(
 pub fn plan(
     program: &Program,
     problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
+    plan_within(program, problem, operator, schedule, Limits::default())
+}
+
+/// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
+/// searched for. The choice is the same.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_to_run(
+    program: &Program,
+    problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
+    let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
+    plan_within(program, problem, operator, schedule, limits)
+}
+
+fn plan_within(
+    program: &Program,
+    problem: &Problem,
     mut operator: math::Operator,
     schedule: Option<&str>,
+    limits: Limits,
 ) -> Result<Planned, Error> {
     if problem.precision == Precision::Mixed {
         operator = correct::homogeneous(&operator);
     }
     let graph = graph(program, problem, &operator)?;
-    let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
+    let plans = plan::plan(&graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
         None => preferred(&plans),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {

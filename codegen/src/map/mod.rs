@@ -88,9 +88,8 @@ pub enum MapError {
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut context = Context::new(program, options)?;
     let mut output = Output::default();
-    for table in 0..program.operator.tables.len() {
-        let launch = setup::table(&context, table)?;
-        let launch = output.launch(launch);
+    for made in setup::tables(&context)? {
+        let launch = output.launch(made);
         output.setup.push(launch);
     }
     for number in 0..program.sweeps.len() {

@@ -167,6 +167,8 @@ Examples:
   kernelwright bench spmv --backend cuda --json
   kernelwright bench spmv --scale 0.01 --kind poisson7 --kind powerlaw
   kernelwright bench read --matrix A.mtx
+  kernelwright bench model.kw --compile --backend host
+  kernelwright bench model.kw --compile --architecture 90
 
 `pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
 one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.
@@ -197,6 +199,12 @@ pub(super) struct BenchArgs {
     /// spmv, read: a kind of matrix, instead of all; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(super) kind: Vec<String>,
+    /// Measure how long compiling takes instead: with an empty cache and with a full one, stage by stage.
+    #[arg(long)]
+    pub(super) compile: bool,
+    /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
+    #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
+    pub(super) architecture: Option<u32>,
 }
 
 #[derive(Debug, Args)]

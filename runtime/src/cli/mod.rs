@@ -16,6 +16,7 @@ mod report;
 mod table;
 
 mod bench;
+mod bench_compile;
 mod bench_read;
 mod bench_spmv;
 mod cache;

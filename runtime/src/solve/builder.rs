@@ -12,9 +12,10 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
 use super::engine::Engine;
+use super::outcome::Stages;
 use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
-use crate::backend::open::{Choice, open};
+use crate::backend::open::{Choice, Opened, open};
 use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
@@ -150,7 +151,7 @@ impl<'l> Builder<'l> {
     /// As [`Builder::chosen`], and what the compiler cannot do.
     pub fn plan(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        self.plan_problem(&problem)
+        pipeline::plan(&self.loaded.program, &problem, self.operator(&problem)?, self.schedule.as_deref())
     }
 
     /// The operator of the problem, lowered, or the matrix in its place.
@@ -164,10 +165,6 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn plan_problem(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
-        pipeline::plan(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
-    }
-
     /// Words of the working precision that a round moves per point. Those of a matrix, whose columns do not grow with
     /// the precision, are planned as words of eight bytes.
     fn words(&self, plan: &Plan, precision: Precision) -> f64 {
@@ -176,6 +173,19 @@ impl<'l> Builder<'l> {
         let planned = stored.layout.bytes(8).max(1) as f64 / 8.0;
         let moved = stored.layout.bytes(real) as f64 / real as f64;
         plan.cost.words + plan.cost.coefficient_words * (moved / planned - 1.0)
+    }
+
+    /// As [`Builder::plan`], without the schedules that are only used when asked for.
+    ///
+    /// # Errors
+    /// As [`Builder::plan`].
+    pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
+        let (_, problem) = self.chosen()?;
+        self.planned_to_run(&problem)
+    }
+
+    fn planned_to_run(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
+        pipeline::plan_to_run(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -191,11 +201,23 @@ impl<'l> Builder<'l> {
     /// # Errors
     /// As [`Builder::plan`], and a back end that is not there.
     pub fn compile(&self) -> Result<Solver, Error> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
-        let opened = open(self.choice, self.arithmetic, &cache)?;
+        let opened = self.opened()?;
         let mut solver = self.compile_on(opened.backend)?;
         solver.notices.splice(0..0, opened.notices);
         Ok(solver)
+    }
+
+    /// Opens the back end alone.
+    ///
+    /// # Errors
+    /// A back end that is not there.
+    pub fn open(&self) -> Result<Box<dyn Backend>, Error> {
+        Ok(self.opened()?.backend)
+    }
+
+    fn opened(&self) -> Result<Opened, Error> {
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
+        Ok(open(self.choice, self.arithmetic, &cache)?)
     }
 
     /// In mixed precision, what is kept in f64; it shares the back end.
@@ -231,15 +253,18 @@ impl<'l> Builder<'l> {
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let planned = self.plan_problem(&problem)?;
+        let planned = self.planned_to_run(&problem)?;
+        let planning = begin.elapsed();
         let plan = planned.plan();
         let words = Some(self.words(plan, problem.precision));
         let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
+        let mapping = begin.elapsed() - planning;
         let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         self.bring_matrix(&mut engine)?;
         let notices = engine.notices();
+        let stages = Stages { plan: planning, map: mapping, ..engine.stages };
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
@@ -257,6 +282,7 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            stages,
             schedule: name,
             words,
             copy_bandwidth: None,

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kernelwright_codegen::format::{Contents, Kind};
 use kernelwright_codegen::kernel::Element;
@@ -14,9 +15,10 @@ use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::Error;
 use super::cursor::{Cursor, Step};
+use super::outcome::Stages;
 use super::queue::Queue;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, Counters, Integers, KernelHandle};
+use crate::backend::{Backend, BufferHandle, Counters, Integers, KernelHandle, VectorMut, VectorRef};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -32,6 +34,8 @@ pub struct Engine {
     pub(super) limit: u32,
     /// Whether parameters or data changed since the tables were evaluated.
     pub(super) stale: bool,
+    /// Stages of compiling that happened here.
+    pub(super) stages: Stages,
 }
 
 /// The back end with everything on it; separate from the program so that cursors may borrow the latter.
@@ -64,7 +68,10 @@ impl Engine {
         limit: u32,
     ) -> Result<Self, Error> {
         check_shape(&program, &module)?;
+        let before = backend.compile_times();
         let kernels = backend.compile(&module.kernels)?;
+        let stages = Stages { backend: backend.compile_times().since(before), ..Stages::default() };
+        let begin = Instant::now();
         let mut device = Device {
             vectors: Vec::with_capacity(program.vectors.len()),
             current: vec![0; program.vectors.len()],
@@ -82,7 +89,8 @@ impl Engine {
         };
         device.allocate(&program)?;
         let raises = Raises::of(&program);
-        Ok(Engine { program, raises, device, limit, stale: true })
+        let stages = Stages { allocate: begin.elapsed(), ..stages };
+        Ok(Engine { program, raises, device, limit, stale: true, stages })
     }
 
     /// The loop program this runs.
@@ -141,11 +149,12 @@ impl Engine {
     }
 
     /// Sets a data array of the operator, by number.
-    pub fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+    pub fn set_data<'v>(&mut self, number: usize, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        let values = values.into();
         let name = &self.program.operator.data[number].name;
         expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
         self.stale = true;
-        self.device.write(self.device.data[number], values)
+        self.device.write_from(self.device.data[number], values)
     }
 
     /// Sets an array of a stored matrix, by number.
@@ -196,17 +205,18 @@ impl Engine {
     }
 
     /// Sets the right-hand side.
-    pub fn set_rhs(&mut self, values: &[f64]) -> Result<(), Error> {
-        self.write_role("the right-hand side", Role::Rhs, values)
+    pub fn set_rhs<'v>(&mut self, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        self.write_role("the right-hand side", Role::Rhs, values.into())
     }
 
     /// Sets the initial guess. Without it a solve starts from the solution of the one before.
-    pub fn set_guess(&mut self, values: &[f64]) -> Result<(), Error> {
-        self.write_role("the guess", Role::Solution, values)
+    pub fn set_guess<'v>(&mut self, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        self.write_role("the guess", Role::Solution, values.into())
     }
 
     /// Reads the solution.
-    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
+    pub fn read_solution<'v>(&mut self, values: impl Into<VectorMut<'v>>) -> Result<(), Error> {
+        let values = values.into();
         expect_len("the solution", values.len(), self.vector_len())?;
         match vector_of(&self.program, Role::Solution) {
             Some(vector) => self.device.read_vector(vector, values),
@@ -249,7 +259,7 @@ impl Engine {
         Ok(self.device.status()?.0)
     }
 
-    fn write_role(&mut self, what: &str, role: Role, values: &[f64]) -> Result<(), Error> {
+    fn write_role(&mut self, what: &str, role: Role, values: VectorRef) -> Result<(), Error> {
         expect_len(what, values.len(), self.vector_len())?;
         match vector_of(&self.program, role) {
             Some(vector) => self.device.write_vector(vector, values),
@@ -490,19 +500,33 @@ impl Device {
         Ok(values)
     }
 
-    fn write_vector(&mut self, vector: VectorId, values: &[f64]) -> Result<(), Error> {
-        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        let values = moved(self.order.as_deref(), values);
-        self.write(buffer, &values)
+    /// As [`Device::write`], from memory of the caller.
+    fn write_from(&mut self, buffer: BufferHandle, values: VectorRef) -> Result<(), Error> {
+        self.flush()?;
+        Ok(self.backend.write_from(buffer, values)?)
     }
 
-    fn read_vector(&mut self, vector: VectorId, values: &mut [f64]) -> Result<(), Error> {
+    fn write_vector(&mut self, vector: VectorId, values: VectorRef) -> Result<(), Error> {
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        let Some(order) = self.order.clone() else { return self.read(buffer, values) };
+        match &self.order {
+            None => self.write_from(buffer, values),
+            order => {
+                let values = moved(order.as_deref(), &values.on_host()?).into_owned();
+                self.write(buffer, &values)
+            }
+        }
+    }
+
+    fn read_vector(&mut self, vector: VectorId, values: VectorMut) -> Result<(), Error> {
+        self.flush()?;
+        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
+        let Some(order) = self.order.clone() else { return Ok(self.backend.read_into(buffer, values)?) };
         let mut inside = vec![0.0; values.len()];
-        self.read(buffer, &mut inside)?;
-        order.iter().zip(inside).for_each(|(outside, value)| values[*outside as usize] = value);
-        Ok(())
+        self.backend.read(buffer, &mut inside)?;
+        Ok(values.fill(|outside| {
+            order.iter().zip(&inside).for_each(|(place, value)| outside[*place as usize] = *value);
+            Ok(())
+        })?)
     }
 }
 
