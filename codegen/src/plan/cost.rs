@@ -17,9 +17,13 @@ const WORD: u64 = 8;
 /// Costs of one round of the main loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Words per point.
+    /// Words per point: loads, stores and coefficients.
     pub words: f64,
-    /// Of these, words of coefficients that fill the grid.
+    /// Of these, words of vectors that are loaded.
+    pub loads: f64,
+    /// Words of vectors that are stored.
+    pub stores: f64,
+    /// Words of coefficients that fill the grid.
     pub coefficient_words: f64,
     /// Floating-point operations per point, divisions counted once. Recomputation at neighbours is included.
     pub flops: f64,
@@ -39,6 +43,8 @@ pub fn cost(program: &Program, delay: u32) -> Cost {
     let owned = program.vectors.iter().filter(|v| v.role != Role::Rhs).map(|v| v.versions).sum::<u32>();
     let mut total = Cost {
         words: 0.0,
+        loads: 0.0,
+        stores: 0.0,
         coefficient_words: 0.0,
         flops: 0.0,
         divisions: 0.0,
@@ -54,11 +60,10 @@ pub fn cost(program: &Program, delay: u32) -> Cost {
         count(program, &operator, body, [1.0, light], &mut total);
     }
     // Shares of rounds do not add up exactly in binary.
-    for x in [&mut total.words, &mut total.coefficient_words, &mut total.flops, &mut total.divisions, &mut total.sweeps]
-    {
+    let Cost { words, loads, stores, coefficient_words, flops, divisions, sweeps, fences, .. } = &mut total;
+    for x in [words, loads, stores, coefficient_words, flops, divisions, sweeps, fences] {
         *x = (*x * 1e9).round() / 1e9;
     }
-    total.fences = (total.fences * 1e9).round() / 1e9;
     total
 }
 
@@ -108,6 +113,8 @@ fn count_sweep(program: &Program, operator: &OperatorCost, sweep: &Sweep, weight
     };
     total.sweeps += weight;
     total.coefficient_words += weight * coefficients;
+    total.loads += weight * loads.len() as f64;
+    total.stores += weight * stores.len() as f64;
     total.words += weight * (loads.len() as f64 + stores.len() as f64 + coefficients);
     let near = near(sweep);
     for (value, near) in sweep.values.iter().zip(near) {

@@ -22,4 +22,5 @@ mod npy;
 mod outputs;
 mod solve_driver;
 mod solve_library;
+mod solve_mixed;
 mod solve_random;
