@@ -8,8 +8,8 @@ use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::{loops_text, math_text};
 use kernelwright_syntax::program::Precision;
 
-use crate::matrices;
 use crate::build::{default_variant, example, kernels, planned, source};
+use crate::matrices;
 
 /// A text and what it shows.
 pub struct Golden {

@@ -32,7 +32,8 @@ pub fn cases() -> Vec<Golden> {
         let text = product(&conjugate_gradients(&stored(name)), Precision::F32, &[]);
         all.push(golden(&format!("{name}.cu"), &format!("the product of CG in {name}, f32"), text));
     }
-    for (set, name) in [("row_lanes", "csr"), ("row_lanes", "sell_c_sigma"), ("row_unroll", "csr"), ("balanced", "csr")] {
+    for (set, name) in [("row_lanes", "csr"), ("row_lanes", "sell_c_sigma"), ("row_unroll", "csr"), ("balanced", "csr")]
+    {
         let value = if set == "balanced" { "true" } else { "4" };
         let text = product(&conjugate_gradients(&stored(name)), Precision::F64, &[(set, value)]);
         all.push(golden(&format!("{name}.{set}.cu"), &format!("the product of CG in {name}, {set} {value}"), text));

@@ -60,7 +60,7 @@ fn every_source_is_compiled_without_a_warning_or_a_large_spill() {
     // Shapes away from the default: the golden texts hold one of each.
     let apart = |name: &str| name.starts_with("variant.") || name.starts_with("matrix.");
     let variants = cases().into_iter().filter(|case| apart(&case.name) && case.name.ends_with(".cu"));
-    units.extend(variants.map(|case| Unit { count: functions(&case.text), name: case.name, source: case.text }));
+    units.extend(variants.map(Unit::of));
     let (mut complaints, mut spills) = (Vec::new(), Vec::new());
     println!("{:32} {:>6} {:>8} {:>14}", "unit", "sm", "kernels", "most registers");
     for one in compile(&units) {

@@ -23,7 +23,7 @@ fn every_source_is_compiled_without_a_warning() {
     let mut units = units(Target::Host);
     let apart = |name: &str| name.starts_with("variant.") || name.starts_with("matrix.");
     let variants = cases().into_iter().filter(|case| apart(&case.name) && case.name.ends_with(".c"));
-    units.extend(variants.map(|case| Unit { count: functions(&case.text), name: case.name, source: case.text }));
+    units.extend(variants.map(Unit::of));
     let folder = tempfile::tempdir().unwrap();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
