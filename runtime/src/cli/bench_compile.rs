@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::table::columns;
-use super::matrix::Place;
 use super::{compile_with, report, source};
 use crate::backend::{Arithmetic, Counters, Target, cuda};
 use crate::cache::Cache;
