@@ -8,6 +8,7 @@ pub mod handle;
 pub mod load;
 pub mod inputs;
 pub mod matrix;
+pub mod mesh;
 pub mod backend;
 pub mod bandwidth;
 pub mod cache;
