@@ -32,3 +32,4 @@ pub mod kernel_walk;
 pub mod module;
 pub mod print;
 pub mod interp;
+pub mod galerkin;
