@@ -13,7 +13,7 @@ use super::{Behind, FACES, MeshError, UNTAGGED, area, centre, cross, dot, length
 const TOLERANCE: f64 = 1e-6;
 
 /// A direction without special angles to axes and diagonals: places that differ rarely project to the same number.
-const SKEW: [f64; 3] = [0.612_372_4, 0.353_553_4, 0.707_106_8];
+const SKEW: [f64; 3] = [0.612, 0.354, 0.709];
 
 /// The result.
 pub(super) struct Connection {

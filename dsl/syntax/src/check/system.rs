@@ -39,6 +39,9 @@ const NAMED: Place = Place {
     time: true,
 };
 
+/// A keyword and which statements it begins.
+type Kind = (&'static str, fn(&Part) -> bool);
+
 /// A system being checked.
 pub struct Build<'e> {
     /// What is declared.
@@ -91,7 +94,7 @@ impl Build<'_> {
 
     /// `mesh` and a `field` must stand; `mesh`, `order` and `step` at most once.
     fn once(&mut self, item: &Item, parts: &[Documented<Part>]) {
-        let kinds: [(&str, fn(&Part) -> bool); 3] = [
+        let kinds: [Kind; 3] = [
             ("mesh", |part| matches!(part, Part::Mesh(_))),
             ("order", |part| matches!(part, Part::Order(..))),
             ("step", |part| matches!(part, Part::Step(_))),

@@ -66,9 +66,9 @@ fn vectors_are_taken_apart_and_terms_collected() {
     let text = "field u, v[3]; param a = 2, b[3] = [1, 2, 3]; material k[3] = [4, 5, 6];
                 let twice = 2*v;
                 ddt u = div(twice) - dot(b, grad(u))*a + dx(u)*a - u/4 + sin(t) + x;
-                ddt v = [k[y]*dz(u), 0, 0];   source v = [0, t, 1];
+                ddt v = [k[y]*dx(u), 0, 0];   source v = [0, t, 1];
                 flux central { let s = average(v); u = 2*dot(n, s) - a*dot(b, n)*average(u) + a*n[x]*average(u);
-                               v = [k[y]*n[z]*average(u), 0, 0]; }";
+                               v = [k[y]*n[x]*average(u), 0, 0]; }";
     let system = system(text);
     let known = Known {
         params: &[2.0, 1.0, 2.0, 3.0],
@@ -79,7 +79,7 @@ fn vectors_are_taken_apart_and_terms_collected() {
     };
     assert_eq!(matrix(&system, 0, &known)[0], [0.0, 2.0, 0.0, 0.0]);
     assert_eq!(matrix(&system, 2, &known)[0], [-6.0, 0.0, 0.0, 2.0]);
-    assert_eq!(matrix(&system, 2, &known)[1], [5.0, 0.0, 0.0, 0.0]);
+    assert_eq!(matrix(&system, 0, &known)[1], [5.0, 0.0, 0.0, 0.0]);
     let zeroth: Vec<f64> =
         system.rates[0].terms.iter().filter(|t| t.axis.is_none()).map(|t| t.coefficient.evaluate(&known)).collect();
     assert_eq!(zeroth, [-0.25]);

@@ -18,7 +18,8 @@ pub(super) fn entities(reader: &mut Reader<'_>, groups: &mut Groups, parts: bool
     if parts {
         reader.size()?;
         for _ in 0..reader.size()? {
-            (reader.int()?, reader.int()?);
+            reader.int()?;
+            reader.int()?;
         }
     }
     let counts = [reader.size()?, reader.size()?, reader.size()?, reader.size()?];
@@ -33,7 +34,8 @@ pub(super) fn entities(reader: &mut Reader<'_>, groups: &mut Groups, parts: bool
 fn entity(reader: &mut Reader<'_>, groups: &mut Groups, dimension: i64, parts: bool) -> Result<(), MeshError> {
     let tag = reader.int()?;
     if parts {
-        (reader.int()?, reader.int()?);
+        reader.int()?;
+        reader.int()?;
         for _ in 0..reader.size()? {
             reader.int()?;
         }
@@ -59,7 +61,8 @@ fn entity(reader: &mut Reader<'_>, groups: &mut Groups, dimension: i64, parts: b
 /// `$Nodes`: blocks of tags, then coordinates (with parameters on the entity, if so announced).
 pub(super) fn nodes(reader: &mut Reader<'_>, raw: &mut Raw) -> Result<(), MeshError> {
     let (blocks, total) = (reader.size()?, reader.size()?);
-    (reader.size()?, reader.size()?);
+    reader.size()?;
+    reader.size()?;
     for _ in 0..blocks {
         let (dimension, _, parametric) = (reader.int()?, reader.int()?, reader.int()?);
         let first = raw.nodes.len();
@@ -82,7 +85,8 @@ pub(super) fn nodes(reader: &mut Reader<'_>, raw: &mut Raw) -> Result<(), MeshEr
 /// `$Elements`: blocks of one kind on one entity.
 pub(super) fn elements(reader: &mut Reader<'_>, raw: &mut Raw, groups: &Groups) -> Result<(), MeshError> {
     let (blocks, total) = (reader.size()?, reader.size()?);
-    (reader.size()?, reader.size()?);
+    reader.size()?;
+    reader.size()?;
     let mut read = 0;
     for _ in 0..blocks {
         let (dimension, entity, number) = (reader.int()?, reader.int()?, reader.int()?);

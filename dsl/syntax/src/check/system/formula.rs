@@ -258,7 +258,7 @@ impl<'a> Scope<'a> {
         }
         let values: Vec<Option<Value>> = parts.iter().map(|part| self.sized(part, 1, "a component of a vector")).collect();
         let values: Vec<Value> = values.into_iter().collect::<Option<_>>()?;
-        let degree = values.iter().fold(None, |degree, value| joined(degree, value)).unwrap_or(Degree::Constant);
+        let degree = values.iter().fold(None, joined).unwrap_or(Degree::Constant);
         Some(Value { parts: values.into_iter().flat_map(|value| value.parts).collect(), degree, span })
     }
 
