@@ -3,3 +3,4 @@
 mod systems;
 mod meshes;
 mod contract;
+mod element;
