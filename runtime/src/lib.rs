@@ -14,6 +14,7 @@ pub mod bandwidth;
 pub mod cache;
 pub mod pipeline;
 pub mod solve;
+pub mod march;
 pub mod probe;
 pub mod outputs;
 pub mod doctor;

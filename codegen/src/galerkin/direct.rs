@@ -4,7 +4,7 @@
 //! is nothing better. Expressions are evaluated once; what is linear becomes a matrix, what depends on place or time is
 //! evaluated where it is needed.
 //!
-//! State: `values[(component * elements + element) * nodes + node]`.
+//! State: `values[(element * components + component) * nodes + node]`.
 
 use super::evaluate::{Point, evaluate};
 use super::mesh::{Face, Mesh};
@@ -143,7 +143,7 @@ impl<'s> Direct<'s> {
     }
 
     fn index(&self, component: usize, element: usize, node: usize) -> usize {
-        (component * self.corners.len() + element) * self.element.node_count() + node
+        (element * self.system.components.len() + component) * self.element.node_count() + node
     }
 
     /// Position of a node.

@@ -24,6 +24,7 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod march;
 mod solve;
 mod verify;
 

@@ -14,6 +14,8 @@ mod cli_usage;
 mod cli_verify;
 mod doctor;
 mod fake;
+mod march;
+mod march_meshes;
 mod matrix_corpus;
 mod matrix_read;
 mod matrix_real;
