@@ -580,4 +580,6 @@ pub enum Preconditioner {
 pub enum Precision {
     F32,
     F64,
+    /// The solution and its residual in f64, the vectors of the loop in f32.
+    Mixed,
 }

@@ -13,6 +13,7 @@ pub mod cuda;
 pub mod host;
 pub mod interp;
 pub mod open;
+pub mod shared;
 pub mod signature;
 mod slots;
 

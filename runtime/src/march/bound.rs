@@ -62,6 +62,9 @@ impl Bound {
             set(&mut run, &source, name, *value)?;
         }
         run.precision = changes.precision.unwrap_or(run.precision);
+        if run.precision == Precision::Mixed {
+            return Err(Error::Usage("a system computes in f32 or f64; mixed is for solvers".to_string()));
+        }
         let system = lower(&source, run.flux, &loaded.program.steps[run.step]);
         verify(&system).map_err(|errors| {
             let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -37,7 +37,7 @@ impl KernelEngine {
         };
         let precision = match bound.run.precision {
             Precision::F32 => Element::F32,
-            Precision::F64 => Element::F64,
+            Precision::F64 | Precision::Mixed => Element::F64,
         };
         let options = Options::new(target, precision, bound.element.order, system);
         KernelEngine::with(bound, system, backend, &options)

@@ -9,8 +9,10 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
 use super::engine::Engine;
+use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
 use crate::backend::open::{Choice, open};
+use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
@@ -158,6 +160,23 @@ impl<'l> Builder<'l> {
         Ok(solver)
     }
 
+    /// In mixed precision, what is kept in f64; it shares the back end.
+    fn refined(
+        &self,
+        backend: Box<dyn Backend>,
+        problem: &Problem,
+    ) -> Result<(Box<dyn Backend>, Option<Refinement>), Error> {
+        if problem.precision != Precision::Mixed {
+            return Ok((backend, None));
+        }
+        let shared = Shared::new(backend);
+        let residual = pipeline::residual(&self.loaded.program, problem)?;
+        let (target, limit) = (shared.target(), problem.iterations);
+        let module = pipeline::module(&residual.0, target, Precision::F64, limit, &self.variant)?;
+        let refinement = Refinement::new(residual, module, &shared, limit)?;
+        Ok((Box::new(shared), Some(refinement)))
+    }
+
     /// Compiles and loads on a given back end.
     ///
     /// # Errors
@@ -169,7 +188,9 @@ impl<'l> Builder<'l> {
         let planned = pipeline::plan(&self.loaded.program, &problem, schedule)?;
         let plan = planned.plan();
         let words = Some(plan.cost.words);
+        let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
+        let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
         let data = problem.data.len();
@@ -179,6 +200,7 @@ impl<'l> Builder<'l> {
             problem,
             folder: self.loaded.folder.clone(),
             engine,
+            refinement,
             set: self.set.clone(),
             stale: Stale {
                 params: true,
@@ -188,6 +210,7 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            schedule: name,
             words,
             copy_bandwidth: None,
             notices,

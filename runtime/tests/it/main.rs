@@ -27,4 +27,5 @@ mod npy;
 mod outputs;
 mod solve_driver;
 mod solve_library;
+mod solve_mixed;
 mod solve_random;
