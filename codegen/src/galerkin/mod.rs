@@ -3,7 +3,7 @@
 //! Modules in the order of the data: [`system`] is the contract with the language (a linear hyperbolic system with its
 //! numerical flux, boundaries and time step), [`step`] the time step as data, [`mesh`] the contract with whoever reads
 //! meshes; [`verify`], [`text`] and [`evaluate`] check, print and evaluate systems, [`energy`] finds what they conserve.
-//! [`mod@reference`] is the reference element of an order.
+//! [`mod@reference`] is the reference element of an order; [`map`](map::map) makes a [`module`] of kernels.
 
 pub mod system;
 pub mod step;
@@ -13,3 +13,5 @@ pub mod verify;
 pub mod text;
 pub mod energy;
 pub mod reference;
+pub mod map;
+pub mod module;
