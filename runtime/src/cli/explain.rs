@@ -69,7 +69,7 @@ impl Speed {
 
 /// The bandwidth that is given, or that of a device that is there.
 fn speed(args: &ExplainArgs, problem: &Problem, planned: &Planned) -> Result<Option<Speed>, Failure> {
-    let math::Space::Axes(grid) = &planned.operator.space;
+    let grid = planned.operator.space.grid();
     let points = problem.sizes.iter().map(|size| *size as f64).product::<f64>() * grid.components as f64;
     let field_bytes = points * word_bytes(problem.precision);
     if let Some(given) = args.bandwidth {
