@@ -1,8 +1,10 @@
 //! Marches a system of conservation laws: a mode of a cavity, with its energy on the way and its error at the end.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use kernelwright::backend::open::Choice;
+use kernelwright::cache::Cache;
 use kernelwright::load::load;
 use kernelwright::march::{Bound, Changes, Events, Marcher, Outcome, Progress, Spectrum, engine, reach};
 use kernelwright::solve::Error;
@@ -26,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = load(&kernelwright_examples::program("cavity.kw"))?;
     let changes = Changes { set: vec![("N".to_string(), 3.0)], ..Changes::default() };
     let bound = Bound::new(&program, 0, &changes)?;
-    let mut made = engine::open(&bound, &bound.system, Choice::Auto)?;
+    let mut made = engine::open(&bound, &bound.system, Choice::Auto, &Arc::new(Cache::of_user()))?;
     let spectrum = Spectrum::measure(&bound, made.engine.as_mut())?;
     let marcher = Marcher::new(&bound, spectrum.step(reach(&bound.system.step)))?;
     let report = marcher.run(made.engine.as_mut(), None, &mut Print { shown: 1 })?;

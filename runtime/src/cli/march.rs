@@ -7,19 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
-use super::args::SolveArgs;
+use super::args::{ProgramArgs, SolveArgs};
 use super::arrays::failed;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::{Line, seconds};
 use super::solve::interrupt_flag;
 use super::table::columns;
+use crate::backend::Target;
 use crate::backend::open::Choice;
+use crate::cache::Cache;
 use crate::load::Loaded;
-use crate::march::{Bound, Changes, Checkpoint, Events, Made, Marcher, Outcome, Progress, Report, Spectrum, engine, linear_part, reach};
+use crate::march::{self, Bound, Changes, Checkpoint, Events, Made, Marcher, Outcome, Progress, Report, Spectrum, engine, linear_part, reach};
 use crate::outputs::vtu;
 use crate::solve::Error;
 
@@ -77,9 +80,10 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     let bound = Bound::new(loaded, run, &changes)?;
     bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
     let from = args.restart.as_deref().map(|path| Checkpoint::read(path, &bound)).transpose()?;
-    let mut made = engine::open(&bound, &bound.system, args.run.backend)?;
+    let cache = Arc::new(Cache::of_user());
+    let mut made = engine::open(&bound, &bound.system, args.run.backend, &cache)?;
     made.notices.iter().for_each(|notice| eprintln!("note: {notice}"));
-    let spectrum = measure(&bound, &mut made, args.run.backend)?;
+    let spectrum = measure(&bound, &mut made, args.run.backend, &cache)?;
     // A run goes on with the steps it began with.
     let longest = from.as_ref().map_or_else(|| spectrum.step(reach(&bound.system.step)), |from| from.dt);
     let marcher = Marcher::new(&bound, longest)?;
@@ -99,13 +103,25 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     Ok(if how.report.outcome == Outcome::Finished { 0 } else { NOT_CONVERGED })
 }
 
+/// The kernels of a problem, for looking at them.
+pub(super) fn kernels(
+    loaded: &Loaded,
+    run: usize,
+    args: &ProgramArgs,
+    target: Target,
+) -> Result<Vec<Kernel>, Failure> {
+    let changes = Changes { mesh: None, set: args.set.clone(), precision: args.precision };
+    let bound = Bound::new(loaded, run, &changes)?;
+    Ok(march::module(&bound, target)?.kernels)
+}
+
 /// The spectrum, with the engine itself where the system is linear, else with one for its linear part.
-pub(super) fn measure(bound: &Bound, made: &mut Made<'_>, choice: Choice) -> Result<Spectrum, Failure> {
+fn measure(bound: &Bound, made: &mut Made<'_>, choice: Choice, cache: &Arc<Cache>) -> Result<Spectrum, Failure> {
     let linear = linear_part(&bound.system);
     if linear == bound.system {
         return Ok(Spectrum::measure(bound, made.engine.as_mut())?);
     }
-    let mut other = engine::open(bound, &linear, choice)?;
+    let mut other = engine::open(bound, &linear, choice, cache)?;
     Ok(Spectrum::measure(bound, other.engine.as_mut())?)
 }
 

@@ -108,12 +108,18 @@ pub struct Made<'b> {
     pub notices: Vec<String>,
 }
 
-/// Makes an engine for a system (the problem's own, or its linear part) on the problem's mesh.
+/// Makes an engine for a system (the problem's own, or its linear part) on the problem's mesh; compiled kernels are kept in a
+/// cache.
 ///
 /// # Errors
 /// A back end that is not there or cannot run it.
-pub fn open<'b>(bound: &'b Bound, system: &'b System, choice: Choice) -> Result<Made<'b>, Error> {
-    let opened = crate::backend::open::open(choice, Arithmetic::Contracted, &Arc::new(Cache::of_user()))?;
+pub fn open<'b>(
+    bound: &'b Bound,
+    system: &'b System,
+    choice: Choice,
+    cache: &Arc<Cache>,
+) -> Result<Made<'b>, Error> {
+    let opened = crate::backend::open::open(choice, Arithmetic::Contracted, cache)?;
     let engine = Box::new(KernelEngine::new(bound, system, opened.backend)?);
     Ok(Made { engine, notices: opened.notices })
 }

@@ -25,21 +25,35 @@ pub struct KernelEngine {
     stages: usize,
 }
 
+/// How a problem's system is mapped for a target, with the default shapes.
+pub fn options(bound: &Bound, system: &System, target: Target) -> Options {
+    let target = match target {
+        Target::Cuda => MapTarget::Cuda,
+        Target::Host => MapTarget::Host,
+    };
+    let precision = match bound.run.precision {
+        Precision::F32 => Element::F32,
+        Precision::F64 | Precision::Mixed => Element::F64,
+    };
+    Options::new(target, precision, bound.element.order, system)
+}
+
+/// The kernels of a problem for a target, with the default shapes.
+///
+/// # Errors
+/// A system that cannot be mapped.
+pub fn module(bound: &Bound, target: Target) -> Result<Module, Error> {
+    let options = options(bound, &bound.system, target);
+    map(&bound.system, &bound.plain, &options).map_err(|error| Error::Input(error.to_string()))
+}
+
 impl KernelEngine {
     /// Compiles a system (the problem's own, or its linear part) with the default shapes.
     ///
     /// # Errors
     /// A system that cannot be mapped; a back end that fails.
     pub fn new(bound: &Bound, system: &System, backend: Box<dyn Backend>) -> Result<KernelEngine, Error> {
-        let target = match backend.target() {
-            Target::Cuda => MapTarget::Cuda,
-            Target::Host => MapTarget::Host,
-        };
-        let precision = match bound.run.precision {
-            Precision::F32 => Element::F32,
-            Precision::F64 | Precision::Mixed => Element::F64,
-        };
-        let options = Options::new(target, precision, bound.element.order, system);
+        let options = options(bound, system, backend.target());
         KernelEngine::with(bound, system, backend, &options)
     }
 

@@ -16,7 +16,7 @@ mod marcher;
 pub use bound::{Bound, Changes};
 pub use checkpoint::Checkpoint;
 pub use engine::{DirectEngine, Engine, Made};
-pub use kernels::KernelEngine;
+pub use kernels::{KernelEngine, module};
 pub use marcher::{Events, Marcher, Outcome, Progress, Report};
 pub use norms::Norms;
 pub use probes::{Probe, find};

@@ -45,7 +45,7 @@ impl Norms {
         }
     }
 
-    /// Half the weighted sum of squares, integrated.
+    /// The weighted sum of squares, integrated.
     pub fn energy(&self, bound: &Bound, state: &[f64]) -> f64 {
         let mut total = 0.0;
         for element in 0..bound.elements() {
@@ -54,7 +54,7 @@ impl Norms {
                 let first = bound.first(component, element);
                 own += weight * square(&bound.element.mass, &state[first..first + bound.nodes()]);
             }
-            total += 3.0 * bound.mesh.volume(element) * own;
+            total += 6.0 * bound.mesh.volume(element) * own;
         }
         total
     }

@@ -1,10 +1,14 @@
 //! Systems in time: convergence, what is conserved, restarts, and everything that can be refused.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use kernelwright::load::{Loaded, from_text, load};
+use kernelwright::backend::open::Choice;
+use kernelwright::cache::Cache;
 use kernelwright::march::{
-    Bound, Changes, Checkpoint, DirectEngine, Events, Marcher, Outcome, Progress, Report, Spectrum, linear_part, reach,
+    Bound, Changes, Checkpoint, DirectEngine, Engine, Events, Marcher, Outcome, Progress, Report, Spectrum, engine,
+    linear_part, reach,
 };
 use kernelwright::solve::Error;
 
@@ -25,16 +29,25 @@ fn refused(text: &str) -> String {
     }
 }
 
+/// Generated kernels on the host.
+pub fn host(bound: &Bound) -> Box<dyn Engine + '_> {
+    let cache = Arc::new(Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels")));
+    engine::open(bound, &bound.system, Choice::Host, &cache).unwrap_or_else(|error| panic!("{error}")).engine
+}
+
 pub fn spectrum(bound: &Bound) -> Spectrum {
     let linear = linear_part(&bound.system);
+    if linear == bound.system {
+        return Spectrum::measure(bound, host(bound).as_mut()).unwrap();
+    }
     Spectrum::measure(bound, &mut DirectEngine::new(bound, &linear)).unwrap()
 }
 
-/// Runs a problem with the reference evaluation.
+/// Runs a problem.
 fn march(bound: &Bound, events: &mut dyn Events) -> Report {
     let longest = spectrum(bound).step(reach(&bound.system.step));
     let marcher = Marcher::new(bound, longest).unwrap();
-    marcher.run(&mut DirectEngine::new(bound, &bound.system), None, events).unwrap()
+    marcher.run(host(bound).as_mut(), None, events).unwrap()
 }
 
 /// Largest L2 error of all components that have an exact solution.
@@ -59,19 +72,46 @@ fn rate(problem: &dyn Fn(u32) -> String, n: u32) -> f64 {
     (error(&problem(n)) / error(&problem(2 * n))).log2()
 }
 
+/// Maxwell's equations in a cavity: every order, two fluxes, two families of meshes.
 #[test]
 fn errors_fall_like_h_to_the_order_plus_one() {
-    for (order, n) in [(1, 4), (2, 3), (3, 2)] {
+    let cases = [(1, 4), (2, 3), (3, 2), (4, 2), (5, 2), (6, 1), (7, 1), (8, 1), (9, 1)];
+    for (order, n) in cases {
         for (flux, cut) in [("upwind", "diagonal"), ("upwind", "centred"), ("central", "diagonal")] {
-            let cavity = |n| format!("problem p {{ system maxwell(N = {order}); flux {flux}; mesh box(n = {n}, cut = {cut}); {CAVITY} }}");
-            if cut == "centred" && order == 1 {
+            if (cut == "centred" && order > 6) || (flux == "central" && order > 3) {
                 continue;
             }
+            let cavity = |n| {
+                format!("problem p {{ system maxwell(N = {order}); flux {flux}; mesh box(n = {n}, cut = {cut}); {CAVITY} }}")
+            };
             let found = rate(&cavity, n);
-            // Central fluxes lose up to one order at odd N.
-            let least = f64::from(order) + if flux == "upwind" { 0.7 } else { -0.2 };
+            // Central fluxes lose up to one order at odd N; the coarsest meshes are not in the asymptotic range.
+            let least = f64::from(order) + if flux == "upwind" { 0.6 } else { -0.2 };
             assert!(found > least, "{flux} {cut}, order {order}: {found}");
         }
+    }
+}
+
+#[test]
+fn kernels_agree_with_the_reference_evaluation() {
+    for name in ["cavity.kw", "room.kw", "elastic.kw", "inflow.kw"] {
+        let bound = Bound::new(&load(&example(name)).unwrap(), 0, &Changes::default()).unwrap();
+        let state = kernelwright::inputs::random::fill(5, 0, bound.len());
+        let mut results = Vec::new();
+        for mut engine in [host(&bound), Box::new(DirectEngine::new(&bound, &bound.system))] {
+            let mut rate = vec![0.0; bound.len()];
+            engine.load(&state).unwrap();
+            engine.rate(0.3, &mut rate).unwrap();
+            engine.advance(0.3, 1e-3, 3).unwrap();
+            let mut after = vec![0.0; bound.len()];
+            engine.store(&mut after).unwrap();
+            results.push((rate, after));
+        }
+        let scale = results[1].0.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+        let differ = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        // Sums of some hundred terms, rounded in another order.
+        assert!(differ(&results[0].0, &results[1].0) < 1e-12 * scale, "{name}: rates");
+        assert!(differ(&results[0].1, &results[1].1) < 1e-14 * scale, "{name}: states");
     }
 }
 
@@ -132,20 +172,39 @@ fn upwind_fluxes_lose_energy_and_central_ones_keep_it() {
         for flux in ["upwind", "central"] {
             let bound = bound(&format!("problem p {{ system {system}; flux {flux}; mesh box(n = 1, cut = centred); {rest} until 2; }}"));
             let mut energies = Energies::default();
-            let report = march(&bound, &mut energies);
+            // The time step itself loses energy, the less the shorter it is.
+            let longest = spectrum(&bound).step(reach(&bound.system.step)) / if flux == "central" { 4.0 } else { 1.0 };
+            let marcher = Marcher::new(&bound, longest).unwrap();
+            let report = marcher.run(host(&bound).as_mut(), None, &mut energies).unwrap();
             assert_eq!(report.outcome, Outcome::Finished);
             let start = report.energy[0];
             let all: Vec<f64> = std::iter::once(start).chain(energies.0).collect();
-            assert!(all.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + 1e-12)), "{system} {flux}: {all:?}");
+            let worst = all.windows(2).map(|pair| pair[1] / pair[0] - 1.0).fold(f64::NEG_INFINITY, f64::max);
+            assert!(worst <= 1e-12, "{system} {flux}: {worst}, {all:?}");
             let kept = report.energy[1] / start;
-            // The time step itself loses a little.
-            if flux == "central" && system.starts_with("maxwell") {
-                assert!(kept > 0.99, "{system}: {kept}");
+            if flux == "central" {
+                assert!((kept - 1.0).abs() < 1e-3, "{system}: {kept}");
             } else {
-                assert!(kept > 0.05, "{system} {flux}: {kept}");
+                assert!(kept > 0.01 && kept < 0.9999, "{system}: {kept}");
             }
         }
     }
+}
+
+#[test]
+fn energy_never_grows_in_ten_thousand_steps() {
+    let bound = bound("problem p { system maxwell(N = 3); mesh box(n = 1); initial E = [y, sin(5*x), z*x]; initial H = [1, x*y, 0];
+        boundary all: pec; until 1; }");
+    let dt = spectrum(&bound).step(reach(&bound.system.step));
+    let mut engine = host(&bound);
+    engine.load(&bound.initial).unwrap();
+    let mut energies = vec![engine.energy().unwrap().unwrap()];
+    for look in 0..100 {
+        engine.advance(f64::from(look) * 100.0 * dt, dt, 100).unwrap();
+        energies.push(engine.energy().unwrap().unwrap());
+    }
+    assert!(energies.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + 1e-12)), "{energies:?}");
+    assert!(energies[100] > 1e-3 * energies[0], "constant modes stay: {energies:?}");
 }
 
 #[test]
@@ -160,7 +219,7 @@ fn a_free_stream_is_preserved() {
         let bound = bound(&text);
         let marcher = Marcher::new(&bound, spectrum(&bound).step(reach(&bound.system.step))).unwrap();
         let mut last = Last::default();
-        marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut last).unwrap();
+        marcher.run(host(&bound).as_mut(), None, &mut last).unwrap();
         let largest = last.0.iter().zip(&bound.initial).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(largest < 1e-11, "{system}: {largest}");
     }
@@ -225,11 +284,11 @@ fn a_restarted_run_gives_the_same_bits() {
     let bound = bound(PULSE);
     let marcher = Marcher::new(&bound, spectrum(&bound).step(reach(&bound.system.step))).unwrap();
     let mut whole = Record::default();
-    marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut whole).unwrap();
+    marcher.run(host(&bound).as_mut(), None, &mut whole).unwrap();
     let times: Vec<f64> = whole.states.iter().map(|(time, _)| *time).collect();
     assert_eq!(times.len(), 5, "{times:?}");
     let mut first = Record { stop_at: Some(marcher.steps / 3), ..Record::default() };
-    let report = marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut first).unwrap();
+    let report = marcher.run(host(&bound).as_mut(), None, &mut first).unwrap();
     assert_eq!(report.outcome, Outcome::Interrupted);
     // Through a file, as the command does it.
     let path = crate::cli::folder("checkpoints").join("c");
@@ -238,7 +297,7 @@ fn a_restarted_run_gives_the_same_bits() {
     assert_eq!(Some(&from), first.checkpoints.last());
     let marcher = Marcher::new(&bound, from.dt).unwrap();
     let mut second = Record::default();
-    marcher.run(&mut DirectEngine::new(&bound, &bound.system), Some(from), &mut second).unwrap();
+    marcher.run(host(&bound).as_mut(), Some(from), &mut second).unwrap();
     assert_eq!(second.states.last(), whole.states.last());
     assert_eq!(second.probes[..], whole.probes[whole.probes.len() - second.probes.len()..]);
     // A checkpoint of something else is refused, and so is half of one.
@@ -254,7 +313,7 @@ fn a_step_that_is_too_long_is_unstable_not_nan() {
     let bound = bound(&PULSE.replace("until 1", "until 40").replace("every 0.3;", ""));
     let longest = 2.0 * spectrum(&bound).step(reach(&bound.system.step));
     let marcher = Marcher::new(&bound, longest).unwrap();
-    let report = marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut ()).unwrap();
+    let report = marcher.run(host(&bound).as_mut(), None, &mut ()).unwrap();
     assert_eq!(report.outcome, Outcome::Unstable);
 }
 

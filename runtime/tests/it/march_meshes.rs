@@ -1,11 +1,11 @@
 //! Meshes from files in runs: order and orientation of elements do not matter; the command writes what is asked for.
 
-use kernelwright::march::{Bound, Changes, DirectEngine, Events, Marcher};
+use kernelwright::march::{Bound, Changes, Events, Marcher};
 use kernelwright::mesh::{Cuboid, Family, Raw};
 use kernelwright::solve::Error;
 
 use crate::cli::{example, file, folder, run};
-use crate::march::program;
+use crate::march::{host, program};
 use crate::mesh_write::{Form, v4};
 
 /// Values of all probes at the end.
@@ -51,7 +51,7 @@ fn order_and_orientation_of_elements_do_not_matter() {
         let bound = Bound::new(&loaded, 0, &Changes { mesh: Some(path), ..Changes::default() }).unwrap();
         assert!(bound.materials.iter().all(|own| own == &[2.0, 1.0]));
         let mut probes = LastProbes::default();
-        Marcher::new(&bound, 0.01).unwrap().run(&mut DirectEngine::new(&bound, &bound.system), None, &mut probes).unwrap();
+        Marcher::new(&bound, 0.01).unwrap().run(host(&bound).as_mut(), None, &mut probes).unwrap();
         results.push(probes.0);
     }
     assert_eq!(results[0].len(), 12);
@@ -121,7 +121,7 @@ fn real_meshes_run() {
         let bound = Bound::new(&loaded, 0, &Changes { mesh: Some(data.join(name)), ..Changes::default() }).unwrap();
         let longest = crate::march::spectrum(&bound).step(kernelwright::march::reach(&bound.system.step));
         let marcher = Marcher::new(&bound, longest).unwrap();
-        let report = marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut ()).unwrap();
+        let report = marcher.run(host(&bound).as_mut(), None, &mut ()).unwrap();
         assert!(report.energy[1] <= report.energy[0] && report.energy[1] > 0.0, "{name}: {report:?}");
     }
 }
