@@ -117,7 +117,7 @@ fn one_element_wide_periodic_boxes() {
 fn every_axis_of_the_variants() {
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
     type Change = fn(&mut Variant);
-    let gpu: [Change; 9] = [
+    let gpu: [Change; 11] = [
         |v| v.fusion = Fusion::Two,
         |v| v.fusion = Fusion::Three,
         |v| (v.inline, v.parallel) = (1, 5),
@@ -127,6 +127,8 @@ fn every_axis_of_the_variants() {
         |v| v.matrices = Home::Shared,
         |v| v.geometry = Geometry::Vertices,
         |v| (v.prefetch, v.unroll) = (true, 0),
+        |v| v.rows = 2,
+        |v| (v.rows, v.fusion, v.prefetch, v.inline) = (5, Fusion::Three, true, 1),
     ];
     for (n, change) in gpu.into_iter().enumerate() {
         for precision in [Element::F32, Element::F64] {
@@ -204,6 +206,7 @@ fn impossible_options_are_errors() {
     assert!(matches!(refused(|o| o.order = 0), MapError::Order(_)));
     assert!(matches!(refused(|o| o.variant.parallel = 1000), MapError::Variant(_)));
     assert!(matches!(refused(|o| o.variant.inline = 0), MapError::Variant(_)));
+    assert!(matches!(refused(|o| o.variant.rows = 3), MapError::Variant(_)));
     assert!(matches!(refused(|o| o.precision = Element::I32), MapError::Precision(_)));
     let mut system = case.system.clone();
     system.flux.pop();

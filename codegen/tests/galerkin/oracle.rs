@@ -43,9 +43,8 @@ impl Geometry {
     fn of(corners: [[f64; 3]; 4], element: &Element) -> Geometry {
         let edges = [1, 2, 3].map(|v: usize| minus(corners[v], corners[0]));
         let matrix = Matrix::from_fn(3, 3, |row, column| edges[row][column]);
-        let position = |at: &[f64; 4]| {
-            [0, 1, 2].map(|axis: usize| (0..4).map(|v| at[v] * corners[v][axis]).sum::<f64>())
-        };
+        let position =
+            |at: &[f64; 4]| [0, 1, 2].map(|axis: usize| (0..4).map(|v| at[v] * corners[v][axis]).sum::<f64>());
         let faces = (0..4).map(|f| {
             let [a, b, c] = [(f + 1) % 4, (f + 2) % 4, (f + 3) % 4].map(|v| corners[v]);
             let area = cross(minus(b, a), minus(c, a));
@@ -219,7 +218,8 @@ impl<'a> Oracle<'a> {
             let d = minus(minus(self.geometry[other].positions[n], there), wanted);
             dot(d, d)
         };
-        let nearest = self.element.face_nodes[other_face].iter().copied().min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+        let nearest =
+            self.element.face_nodes[other_face].iter().copied().min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
         let nearest = nearest.expect("faces have nodes");
         assert!(distance(nearest) < 1e-18, "face nodes do not meet: {}", distance(nearest));
         nearest

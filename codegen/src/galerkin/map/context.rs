@@ -47,6 +47,9 @@ pub(super) struct Shape {
     pub face_nodes: usize,
     pub all_face_nodes: usize,
     pub components: usize,
+    /// Nodes of a lane, and lanes of an element.
+    pub rows: usize,
+    pub lanes: usize,
     /// Elements of a lane, side by side, in sequence.
     pub inline: usize,
     pub parallel: usize,
@@ -163,12 +166,18 @@ impl<'a> Context<'a> {
         let f64_ = kernel::Element::F64;
         self.ids.clock = self.add("clock", f64_, 4, Contents::Zeros);
         let system = self.system;
+        let count = |stage: &crate::galerkin::step::Stage| {
+            1 + stage.updates.iter().map(|update| update.terms.len() + 1).sum::<usize>()
+        };
+        let longest = system.step.stages.iter().map(count).max().unwrap_or(1);
         for (number, stage) in system.step.stages.iter().enumerate() {
             let mut values = vec![stage.time];
             for update in &stage.updates {
                 values.extend(update.terms.iter().map(|&(_, factor)| factor));
                 values.push(update.rate);
             }
+            // Kernels are made for one stage and launched for others.
+            values.resize(longest, 0.0);
             let id = self.constant(&format!("stage_{number}"), f64_, values);
             self.ids.stages.push(id);
         }
@@ -222,6 +231,8 @@ fn shape(system: &System, mesh: &Mesh, element: &Element, options: &Options) -> 
         face_nodes: element.face_node_count(),
         all_face_nodes: 4 * element.face_node_count(),
         components: system.components.len(),
+        rows: variant.rows as usize,
+        lanes: nodes / variant.rows as usize,
         inline,
         parallel,
         sequential,

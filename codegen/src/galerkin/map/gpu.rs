@@ -1,4 +1,5 @@
-//! Element kernels for a GPU: a lane is a node of `parallel` elements side by side and holds `inline` elements in registers.
+//! Element kernels for a GPU: a lane is a node (or a few: `rows`) of `parallel` elements side by side and holds `inline`
+//! elements in registers.
 //!
 //! Phases of a microblock, barriers between them:
 //! 1. the own state to shared memory (lanes read consecutive words); what is the same for a face or element, a lane a face;
@@ -89,10 +90,9 @@ pub(super) fn kernel(cx: &Context<'_>, parts: Parts<'_>) -> Made {
     let mut w = Writer::new(cx, parts.name(), &stored);
     let node = w.b.bind("node", Expr::Lane(0));
     let group = w.b.bind("group", Expr::Lane(1));
-    let lane = w.b.bind("lane", add(mul(group.clone(), int(shape.nodes as i64)), node.clone()));
+    let lane = w.b.bind("lane", add(mul(group.clone(), int(shape.lanes as i64)), node.clone()));
     let arrays = arrays(&mut w, &parts);
-    let mut gpu =
-        Gpu { w: &mut w, parts, shape, arrays, node, group, lane, microblock: Expr::Block(0), own: int(0) };
+    let mut gpu = Gpu { w: &mut w, parts, shape, arrays, node, group, lane, microblock: Expr::Block(0), own: int(0) };
     gpu.before();
     if shape.sequential > 1 {
         let first = gpu.w.b.bind("first_microblock", mul(Expr::Block(0), int(shape.sequential as i64)));
@@ -106,7 +106,7 @@ pub(super) fn kernel(cx: &Context<'_>, parts: Parts<'_>) -> Made {
     } else {
         gpu.run();
     }
-    w.finish(shape.padded / (shape.microblock * shape.sequential), [shape.nodes as u32, shape.parallel as u32, 1])
+    w.finish(shape.padded / (shape.microblock * shape.sequential), [shape.lanes as u32, shape.parallel as u32, 1])
 }
 
 /// The buffer that a register's new value goes to.
@@ -122,8 +122,7 @@ fn arrays(w: &mut Writer<'_, '_>, parts: &Parts<'_>) -> Arrays {
     let values = s.inline * s.components;
     let fields = (cx.variant().fields == Home::Shared)
         .then(|| w.shared("fields", s.parallel * group_stride(values * s.wide_nodes, s.wide)));
-    let flux =
-        parts.surface.then(|| w.shared("flux", s.parallel * group_stride(values * s.all_face_nodes, s.wide)));
+    let flux = parts.surface.then(|| w.shared("flux", s.parallel * group_stride(values * s.all_face_nodes, s.wide)));
     let elements = w.shared("element_data", s.microblock * record);
     let slots = cx.forms.face_slots.len();
     let face_data = (parts.surface && slots > 0).then(|| w.shared("face_data", slots * faces));
@@ -150,7 +149,12 @@ fn integer(cx: &Context<'_>) -> Element {
 
 impl Gpu<'_, '_, '_, '_> {
     fn lanes(&self) -> usize {
-        self.shape.nodes * self.shape.parallel
+        self.shape.lanes * self.shape.parallel
+    }
+
+    /// Node of a row of the lane.
+    fn row_node(&self, row: usize) -> Expr {
+        add(self.node.clone(), int((row * self.shape.lanes) as i64))
     }
 
     /// Numbers of an element in its record: gradients, then slots.
@@ -162,10 +166,16 @@ impl Gpu<'_, '_, '_, '_> {
         (0..self.shape.inline).flat_map(|i| (0..self.shape.components).map(move |c| (i, c))).collect()
     }
 
-    /// Index in the state of the lane's node of an inline element.
-    fn value(&self, i: usize, c: usize) -> Expr {
+    /// Rows of the lane, with all inline elements and components.
+    fn each_sum(&self) -> Vec<(usize, usize, usize)> {
+        let values = self.each_value();
+        (0..self.shape.rows).flat_map(|r| values.iter().map(move |&(i, c)| (r, i, c)).collect::<Vec<_>>()).collect()
+    }
+
+    /// Index in the state of a node of the lane and an inline element.
+    fn value(&self, r: usize, i: usize, c: usize) -> Expr {
         let s = self.shape;
-        add(self.own.clone(), int(((i * s.components + c) * s.parallel * s.nodes) as i64))
+        add(self.own.clone(), int(((i * s.components + c) * s.parallel * s.nodes + r * s.lanes) as i64))
     }
 
     /// Index of a node's value in the shared fields.
@@ -220,9 +230,11 @@ impl Gpu<'_, '_, '_, '_> {
     fn run(&mut self) {
         let s = self.shape;
         let first = mul(self.microblock.clone(), int((s.microblock * s.components * s.nodes) as i64));
-        self.own = self.w.b.bind("own", add(first, self.lane.clone()));
-        self.load_fields();
+        let inside = add(mul(self.group.clone(), int(s.nodes as i64)), self.node.clone());
+        self.own = self.w.b.bind("own", add(first, inside));
+        let values = self.load_fields();
         self.face_data();
+        self.store_fields(values);
         self.w.barrier();
         if self.parts.surface {
             self.surface();
@@ -239,18 +251,26 @@ impl Gpu<'_, '_, '_, '_> {
         self.finish(&sums, before);
     }
 
-    /// All loads stand before the first store, to be in flight together.
-    fn load_fields(&mut self) {
-        let Some(fields) = self.arrays.fields else { return };
+    /// All loads stand together and before what else there is to wait for.
+    fn load_fields(&mut self) -> Vec<Expr> {
+        if self.arrays.fields.is_none() {
+            return Vec::new();
+        }
         self.w.b.comment("The own state.");
         let mut values = Vec::new();
-        for (i, c) in self.each_value() {
-            let value = self.w.load(self.w.cx.ids.state[0], self.value(i, c));
+        for (r, i, c) in self.each_sum() {
+            let value = self.w.load(self.w.cx.ids.state[0], self.value(r, i, c));
             let name = self.w.system().components[c].clone();
             values.push(Expr::Var(self.w.b.bind_here(&name, value)));
         }
-        for (row, value) in values.into_iter().enumerate() {
-            let index = self.field(&self.group.clone(), int(row as i64), self.node.clone());
+        values
+    }
+
+    fn store_fields(&mut self, values: Vec<Expr>) {
+        let Some(fields) = self.arrays.fields else { return };
+        for ((r, i, c), value) in self.each_sum().into_iter().zip(values) {
+            let row = int((i * self.shape.components + c) as i64);
+            let index = self.field(&self.group.clone(), row, self.row_node(r));
             self.w.put(fields, index, value);
         }
     }
@@ -290,10 +310,15 @@ impl Gpu<'_, '_, '_, '_> {
     fn connect(&mut self, number: &Expr, link: &Link) {
         let s = self.shape;
         let pack = int(s.parallel as i64);
-        let of_pack = mul(fold::div(link.neighbour.clone(), pack.clone()), int((s.components * s.parallel * s.nodes) as i64));
+        let of_pack =
+            mul(fold::div(link.neighbour.clone(), pack.clone()), int((s.components * s.parallel * s.nodes) as i64));
         let inside = mul(fold::rem(link.neighbour.clone(), pack), int(s.nodes as i64));
         let first_met = faces::first_met(self.w, link);
-        let all = [(self.arrays.base, add(of_pack, inside)), (self.arrays.first_met, first_met), (self.arrays.tag, link.tag.clone())];
+        let all = [
+            (self.arrays.base, add(of_pack, inside)),
+            (self.arrays.first_met, first_met),
+            (self.arrays.tag, link.tag.clone()),
+        ];
         for (array, value) in all {
             if let Some(array) = array {
                 self.w.put(array, number.clone(), value);
@@ -322,18 +347,41 @@ impl Gpu<'_, '_, '_, '_> {
         }
     }
 
-    /// A lane a face node.
+    /// A lane a face node of an element of its group. What does not fill all lanes comes last.
     fn surface(&mut self) {
         let s = self.shape;
         self.w.b.comment("Flux corrections at the face nodes.");
-        let var = self.w.b.open_loop("point");
-        let point = Expr::Var(var);
-        let number = self.w.b.bind("face", fold::div(point.clone(), int(s.face_nodes as i64)));
-        let place = self.w.b.bind("place", fold::rem(point.clone(), int(s.all_face_nodes as i64)));
-        let along = self.w.b.bind("along", fold::rem(point, int(s.face_nodes as i64)));
-        let inner = self.w.b.bind("inner_element", fold::div(number.clone(), int(4)));
-        let i = self.w.b.bind("turn", fold::div(inner.clone(), int(s.parallel as i64)));
-        let group = self.w.b.bind("group", fold::rem(inner.clone(), int(s.parallel as i64)));
+        let points = s.inline * s.all_face_nodes;
+        let whole = points / s.lanes;
+        if whole > 0 {
+            let var = self.w.b.open_loop("round");
+            let point = add(mul(Expr::Var(var), int(s.lanes as i64)), self.node.clone());
+            self.face_point(point);
+            let body = self.w.b.close();
+            let (from, to, kind) = (int(0), int(whole as i64), LoopKind::Unroll(self.w.cx.variant().gather));
+            self.w.b.push(Stmt::For { var, from, to, step: 1, kind, body });
+        }
+        if !points.is_multiple_of(s.lanes) {
+            let point = self.w.b.bind("last_point", add(self.node.clone(), int((whole * s.lanes) as i64)));
+            self.w.b.open_if();
+            self.face_point(point.clone());
+            self.w.b.close_if(fold::compare(Cmp::Lt, point, int(points as i64)));
+        }
+    }
+
+    /// The corrections at a face node, by its number among those of the group.
+    fn face_point(&mut self, point: Expr) {
+        let s = self.shape;
+        let per_element = int(s.all_face_nodes as i64);
+        let point = self.w.b.bind("point", point);
+        let one = s.inline == 1;
+        let i = if one { int(0) } else { self.w.b.bind("turn", fold::div(point.clone(), per_element.clone())) };
+        let place = if one { point } else { self.w.b.bind("place", fold::rem(point, per_element)) };
+        let side = self.w.b.bind("side", fold::div(place.clone(), int(s.face_nodes as i64)));
+        let along = self.w.b.bind("along", fold::rem(place.clone(), int(s.face_nodes as i64)));
+        let group = self.group.clone();
+        let inner = self.w.b.bind("inner_element", add(mul(i.clone(), int(s.parallel as i64)), group.clone()));
+        let number = self.w.b.bind("face", add(mul(inner.clone(), int(4)), side));
         let own = self.w.load(self.w.cx.ids.face_nodes, place.clone());
         let own = self.w.b.bind("own_node", own);
         let at = FacePoint { number, place, along, inner, i, group, own };
@@ -349,9 +397,6 @@ impl Gpu<'_, '_, '_, '_> {
             let index = self.flux(&at.group, row, at.place.clone());
             self.w.put(flux, index, value);
         }
-        let body = self.w.b.close();
-        let (from, to) = (self.lane.clone(), int((s.microblock * s.all_face_nodes) as i64));
-        self.w.b.push(Stmt::For { var, from, to, step: self.lanes() as i64, kind: LoopKind::Sequential, body });
     }
 
     /// Interior and exterior values and jumps at a face node, as far as they are read.
@@ -364,7 +409,18 @@ impl Gpu<'_, '_, '_, '_> {
         let mut list = Vec::new();
         for c in 0..s.components {
             if reads(c, Trace::Interior) {
-                let value = interior(self.w, self.arrays.fields, &self.microblock, self.field(&at.group, add(mul(at.i.clone(), int(s.components as i64)), int(c as i64)), at.own.clone()), at, c);
+                let value = interior(
+                    self.w,
+                    self.arrays.fields,
+                    &self.microblock,
+                    self.field(
+                        &at.group,
+                        add(mul(at.i.clone(), int(s.components as i64)), int(c as i64)),
+                        at.own.clone(),
+                    ),
+                    at,
+                    c,
+                );
                 list.push((Trace::Interior(c), value));
             }
         }
@@ -373,7 +429,8 @@ impl Gpu<'_, '_, '_, '_> {
         }
         for c in 0..s.components {
             if wanted.contains(&Trace::Jump(c)) {
-                let find = |trace: Trace| list.iter().find(|(t, _)| *t == trace).expect("both sides of a jump").1.clone();
+                let find =
+                    |trace: Trace| list.iter().find(|(t, _)| *t == trace).expect("both sides of a jump").1.clone();
                 let value = fold::sub(find(Trace::Exterior(c)), find(Trace::Interior(c)));
                 let name = format!("jump_{}", self.w.system().components[c]);
                 let jump = Expr::Var(self.w.b.bind_here(&name, value));
@@ -416,15 +473,20 @@ impl Gpu<'_, '_, '_, '_> {
         let row = |c: usize| add(mul(at.i.clone(), int(s.components as i64)), int(c as i64));
         let places: Vec<Expr> = (0..s.components).map(|c| self.field(&at.group, row(c), at.own.clone())).collect();
         for (number, boundary) in self.w.system().boundaries.iter().enumerate() {
-            let changes: Vec<(VarId, usize)> =
-                components.iter().zip(vars).filter(|&(&c, _)| Context::changes(boundary, c).is_some()).map(|(&c, &v)| (v, c)).collect();
+            let changes: Vec<(VarId, usize)> = components
+                .iter()
+                .zip(vars)
+                .filter(|&(&c, _)| Context::changes(boundary, c).is_some())
+                .map(|(&c, &v)| (v, c))
+                .collect();
             if changes.is_empty() {
                 continue;
             }
             let here = fold::compare(Cmp::Eq, tag.clone(), int(number as i64 + 1));
             self.w.when(here, |w| {
                 w.b.comment(format!("Boundary {}.", boundary.tag));
-                let inside = |w: &mut Writer<'_, '_>, c: usize| interior(w, fields, &microblock, places[c].clone(), at, c);
+                let inside =
+                    |w: &mut Writer<'_, '_>, c: usize| interior(w, fields, &microblock, places[c].clone(), at, c);
                 let slot = |w: &mut Writer<'_, '_>, n: usize| face_slot(w, face_data, &at.number, n, 4 * s.microblock);
                 let element = At::element(element.clone());
                 for (var, c) in changes {
@@ -441,29 +503,25 @@ impl Gpu<'_, '_, '_, '_> {
         let cx = self.w.cx;
         self.w.b.comment("Derivatives along the reference coordinates.");
         let mut sums: Vec<Vec<VarId>> = Vec::new();
-        for (_, c) in self.each_value() {
+        for (_, _, c) in self.each_sum() {
             let count = if cx.differentiated(c) { 3 } else { 0 };
             let name = |a: usize| format!("d{}_{}", a + 1, cx.system.components[c]);
             sums.push((0..count).map(|a| self.w.b.declare(&name(a), real(0.0, cx.real))).collect());
         }
         let var = self.w.b.open_loop("column");
         let column = Expr::Var(var);
-        let entries: Vec<Vec<Expr>> = (0..3)
-            .map(|a| {
-                let first = int((a * s.wide_nodes * s.nodes) as i64);
-                let index = add(add(mul(column.clone(), int(s.nodes as i64)), mul(self.node.clone(), int(s.wide as i64))), first);
-                self.w.load_run(&format!("entry_{}", a + 1), self.arrays.derivative, index, s.wide)
-            })
-            .collect();
+        let entries: Vec<Vec<Expr>> =
+            (0..3 * s.rows).map(|n| self.entries(self.arrays.derivative, n % 3, n / 3, &column)).collect();
         for (row, (i, c)) in self.each_value().into_iter().enumerate() {
             if sums[row].is_empty() {
                 continue;
             }
             let values = self.field_run(row, (i, c), &column);
-            for k in 0..s.wide {
-                for a in 0..3 {
-                    let product = mul(entries[a][k].clone(), values[k].clone());
-                    self.w.b.push(Stmt::Assign(sums[row][a], add(Expr::Var(sums[row][a]), product)));
+            for (k, value) in values.iter().enumerate() {
+                for n in 0..3 * s.rows {
+                    let sum = sums[n / 3 * s.inline * s.components + row][n % 3];
+                    let product = mul(entries[n][k].clone(), value.clone());
+                    self.w.b.push(Stmt::Assign(sum, add(Expr::Var(sum), product)));
                 }
             }
         }
@@ -471,6 +529,15 @@ impl Gpu<'_, '_, '_, '_> {
         let (from, to, kind) = (int(0), int(s.wide_nodes as i64), LoopKind::Unroll(cx.variant().unroll));
         self.w.b.push(Stmt::For { var, from, to, step: s.wide as i64, kind, body });
         self.combine(&sums)
+    }
+
+    /// Entries of a matrix in the lane's row, from a column on.
+    fn entries(&mut self, matrix: BufferId, number: usize, r: usize, column: &Expr) -> Vec<Expr> {
+        let s = self.shape;
+        let first = int((number * s.wide_nodes * s.nodes + r * s.lanes * s.wide) as i64);
+        let lane = mul(self.node.clone(), int(s.wide as i64));
+        let index = add(add(mul(column.clone(), int(s.nodes as i64)), lane), first);
+        self.w.load_run(&format!("entry_{}", number + 1), matrix, index, s.wide)
     }
 
     /// Several values of a row, the same for all lanes of a group.
@@ -482,7 +549,7 @@ impl Gpu<'_, '_, '_, '_> {
             return self.w.load_run(&name, fields, index, s.wide);
         }
         // Rows are not padded there: entries of the matrix beyond the last column are zero, and the last value is read.
-        let first = fold::sub(self.value(i, c), self.node.clone());
+        let first = fold::sub(self.value(0, i, c), self.node.clone());
         let state = self.w.input(self.w.cx.ids.state[0]);
         (0..s.wide)
             .map(|k| {
@@ -498,66 +565,69 @@ impl Gpu<'_, '_, '_, '_> {
     fn combine(&mut self, sums: &[Vec<VarId>]) -> Vec<VarId> {
         let s = self.shape;
         let cx = self.w.cx;
-        let record = self.record();
-        let mut list = Vec::new();
+        let mut list: Vec<Vec<VarId>> = vec![Vec::new(); s.rows];
         for i in 0..s.inline {
             self.w.b.comment("Geometry and materials.");
             let inner = add(self.group.clone(), int((i * s.parallel) as i64));
-            let first = self.w.b.bind("record", mul(inner.clone(), int(record as i64)));
-            let mut data = Vec::new();
-            for run in 0..record / s.wide {
-                let index = add(first.clone(), int((run * s.wide) as i64));
-                // The tail of the last run may be padding that nobody wrote.
-                let whole = (run + 1) * s.wide <= 9 + cx.forms.element_slots.len();
-                let count = if whole { s.wide } else { (9 + cx.forms.element_slots.len()) % s.wide };
-                let elements = self.arrays.elements;
-                if whole {
-                    data.extend(self.w.load_run("gradient", elements, index, s.wide));
-                } else {
-                    for n in 0..count {
-                        let value = Expr::Load(elements, Box::new(add(index.clone(), int(n as i64))));
-                        data.push(Expr::Var(self.w.b.bind_here("gradient", value)));
-                    }
-                }
-            }
+            let data = self.record_of(&inner);
             let element = add(mul(self.microblock.clone(), int(s.microblock as i64)), inner);
             let element = self.w.b.bind("element", element);
-            let own: Vec<Expr> = (0..s.components).map(|c| self.own_value(i, c)).collect();
-            let rates = rates(
-                self.w,
-                &NodeAt {
-                    at: At::element(element),
-                    node: self.node.clone(),
-                    derivative: &|c, a| Expr::Var(sums[i * s.components + c][a]),
+            for (r, list) in list.iter_mut().enumerate() {
+                let own: Vec<Expr> = (0..s.components).map(|c| self.own_value(r, i, c)).collect();
+                let node = NodeAt {
+                    at: At::element(element.clone()),
+                    node: self.row_node(r),
+                    derivative: &|c, a| Expr::Var(sums[(r * s.inline + i) * s.components + c][a]),
                     gradient: &|a, axis| data[a * 3 + axis].clone(),
                     component: &|_, c| own[c].clone(),
                     slot: &|_, n| data[9 + n].clone(),
-                },
-            );
-            for (c, rate) in rates.into_iter().enumerate() {
-                let name = format!("rate_{}", cx.system.components[c]);
-                list.push(self.w.b.declare(&name, rate));
+                };
+                for (c, rate) in rates(self.w, &node).into_iter().enumerate() {
+                    let name = format!("rate_{}", cx.system.components[c]);
+                    list.push(self.w.b.declare(&name, rate));
+                }
             }
         }
-        list
+        list.concat()
+    }
+
+    /// The record of an element of the microblock: gradients, then slots.
+    fn record_of(&mut self, inner: &Expr) -> Vec<Expr> {
+        let wide = self.shape.wide;
+        let first = self.w.b.bind("record", mul(inner.clone(), int(self.record() as i64)));
+        let (count, elements) = (9 + self.w.cx.forms.element_slots.len(), self.arrays.elements);
+        let mut data = Vec::new();
+        for run in (0..count).step_by(wide) {
+            let index = add(first.clone(), int(run as i64));
+            if run + wide <= count {
+                data.extend(self.w.load_run("gradient", elements, index, wide));
+                continue;
+            }
+            // What is left of a vector is padding that nobody wrote.
+            for n in 0..count - run {
+                let value = Expr::Load(elements, Box::new(add(index.clone(), int(n as i64))));
+                data.push(Expr::Var(self.w.b.bind_here("gradient", value)));
+            }
+        }
+        data
     }
 
     /// The lane's own value, from where the state is kept.
-    fn own_value(&mut self, i: usize, c: usize) -> Expr {
+    fn own_value(&mut self, r: usize, i: usize, c: usize) -> Expr {
         match self.arrays.fields {
             Some(fields) => {
                 let row = int((i * self.shape.components + c) as i64);
-                Expr::Load(fields, Box::new(self.field(&self.group.clone(), row, self.node.clone())))
+                Expr::Load(fields, Box::new(self.field(&self.group.clone(), row, self.row_node(r))))
             }
-            None => self.w.load(self.w.cx.ids.state[0], self.value(i, c)),
+            None => self.w.load(self.w.cx.ids.state[0], self.value(r, i, c)),
         }
     }
 
     /// Rates that another kernel left.
     fn stored_rates(&mut self) -> Vec<VarId> {
         let mut list = Vec::new();
-        for (i, c) in self.each_value() {
-            let value = self.w.load(self.parts.rate, self.value(i, c));
+        for (r, i, c) in self.each_sum() {
+            let value = self.w.load(self.parts.rate, self.value(r, i, c));
             let name = format!("rate_{}", self.w.system().components[c]);
             list.push(self.w.b.declare(&name, value));
         }
@@ -571,15 +641,17 @@ impl Gpu<'_, '_, '_, '_> {
         let (lift, flux) = (lift.expect("surface kernels have it"), flux.expect("surface kernels have fluxes"));
         let var = self.w.b.open_loop("place");
         let place = Expr::Var(var);
-        let index = add(mul(place.clone(), int(s.nodes as i64)), mul(self.node.clone(), int(s.wide as i64)));
-        let entries = self.w.load_run("entry", lift, index, s.wide);
+        let entries: Vec<Vec<Expr>> = (0..s.rows).map(|r| self.entries(lift, 0, r, &place)).collect();
         for (row, (_, c)) in self.each_value().into_iter().enumerate() {
             let index = self.flux(&self.group.clone(), int(row as i64), place.clone());
             let name = format!("flux_{}", self.w.system().components[c]);
             let values = self.w.load_run(&name, flux, index, s.wide);
-            for k in 0..s.wide {
-                let product = mul(entries[k].clone(), values[k].clone());
-                self.w.b.push(Stmt::Assign(sums[row], add(Expr::Var(sums[row]), product)));
+            for (k, value) in values.iter().enumerate() {
+                for (r, entries) in entries.iter().enumerate() {
+                    let sum = sums[r * s.inline * s.components + row];
+                    let product = mul(entries[k].clone(), value.clone());
+                    self.w.b.push(Stmt::Assign(sum, add(Expr::Var(sum), product)));
+                }
             }
         }
         let body = self.w.b.close();
@@ -590,15 +662,15 @@ impl Gpu<'_, '_, '_, '_> {
     /// Registers at the lane's values, nothing loaded yet.
     fn registers(&self) -> Vec<Registers> {
         let count = self.w.cx.ids.registers.len();
-        self.each_value().iter().map(|_| vec![None; count]).collect()
+        self.each_sum().iter().map(|_| vec![None; count]).collect()
     }
 
     fn load_registers(&mut self, registers: &mut [Registers]) {
         let Some(pattern) = self.parts.update else { return };
-        for (row, (i, c)) in self.each_value().into_iter().enumerate() {
+        for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
             // The state is at hand.
             registers[row][0] = Some(int(0));
-            let index = self.value(i, c);
+            let index = self.value(r, i, c);
             update::load(self.w, pattern, &mut registers[row], &index);
             registers[row][0] = None;
         }
@@ -606,21 +678,21 @@ impl Gpu<'_, '_, '_, '_> {
 
     fn finish(&mut self, rates: &[VarId], mut registers: Vec<Registers>) {
         let Some(pattern) = self.parts.update else {
-            for (row, (i, c)) in self.each_value().into_iter().enumerate() {
-                let index = self.value(i, c);
+            for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
+                let index = self.value(r, i, c);
                 self.w.store(self.parts.rate, index, Expr::Var(rates[row]));
             }
             return;
         };
         self.w.b.comment("The time step.");
         self.load_registers(&mut registers);
-        for (row, (i, c)) in self.each_value().into_iter().enumerate() {
-            let state = self.own_value(i, c);
+        for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
+            let state = self.own_value(r, i, c);
             let state = Expr::Var(self.w.b.bind_here("state", state));
             let mut own = std::mem::take(&mut registers[row]);
             own[0] = Some(state.clone());
             let new = update::advance(self.w, pattern, own, Expr::Var(rates[row]));
-            let index = self.value(i, c);
+            let index = self.value(r, i, c);
             // Nobody else writes the other copy of the state, so one that a stage keeps is copied.
             if new.iter().all(|&(register, _)| register != 0) {
                 self.w.store(self.w.cx.ids.state[1], index.clone(), state);

@@ -87,7 +87,8 @@ impl Host<'_, '_, '_, '_> {
         let pack = self.shape.parallel as i64;
         let var = self.w.b.open_loop("lane");
         let lane = Expr::Var(var);
-        let at = At { element: add(mul(Expr::Block(0), int(pack)), lane.clone()), pack: Expr::Block(0), lane: lane.clone() };
+        let at =
+            At { element: add(mul(Expr::Block(0), int(pack)), lane.clone()), pack: Expr::Block(0), lane: lane.clone() };
         body(self, lane, at);
         let body = self.w.b.close();
         self.w.b.push(Stmt::For { var, from: int(0), to: int(pack), step: 1, kind, body });

@@ -77,11 +77,7 @@ fn gpu_partial(cx: &Context<'_>) -> Made {
 }
 
 /// (mass * values) at a node.
-fn row_product(
-    w: &mut Writer<'_, '_>,
-    value: impl FnOnce(&mut Writer<'_, '_>, Expr) -> Expr,
-    node: &Expr,
-) -> Expr {
+fn row_product(w: &mut Writer<'_, '_>, value: impl FnOnce(&mut Writer<'_, '_>, Expr) -> Expr, node: &Expr) -> Expr {
     let nodes = w.shape().nodes;
     let product = w.b.declare("product", real(0.0, Type::F64));
     w.count("column", nodes, LoopKind::Sequential, |w, m| {

@@ -76,11 +76,8 @@ pub(super) fn mesh(cx: &mut Context<'_>, mesh: &Mesh) -> Result<(), MapError> {
         let source = if element < count { element } else { 0 };
         for face in 0..4 {
             let at = per(cx, element, face, 4);
-            let (other, code) = if element < count {
-                meeting(mesh, element, face)?
-            } else {
-                (element, face * PERMUTATIONS.len())
-            };
+            let (other, code) =
+                if element < count { meeting(mesh, element, face)? } else { (element, face * PERMUTATIONS.len()) };
             neighbour[at] = other as f64;
             joint[at] = code as f64;
             vertex_ids[at] = f64::from(mesh.elements[source][face]);
@@ -111,7 +108,8 @@ fn meeting(mesh: &Mesh, element: usize, face: usize) -> Result<(usize, usize), M
     match mesh.faces[element][face] {
         Face::Shared { element: other, face: other_face, corners } => {
             let permutation = PERMUTATIONS.iter().position(|p| *p == corners);
-            let permutation = permutation.ok_or_else(|| MapError::Internal("corners of a face are no permutation".into()))?;
+            let permutation =
+                permutation.ok_or_else(|| MapError::Internal("corners of a face are no permutation".into()))?;
             Ok((other as usize, other_face as usize * PERMUTATIONS.len() + permutation))
         }
         // The element itself, so that what is read in its stead exists and is the interior value.

@@ -69,7 +69,9 @@ impl Pattern {
     /// Arithmetic operations a value.
     pub fn flops(&self) -> usize {
         let of = |f: &Factor| if *f == Factor::One { 1 } else { 2 };
-        let sum = |update: &Assignment| update.terms.iter().map(|(_, f)| of(f)).chain(update.rate.iter().map(of)).sum::<usize>();
+        let sum = |update: &Assignment| {
+            update.terms.iter().map(|(_, f)| of(f)).chain(update.rate.iter().map(of)).sum::<usize>()
+        };
         self.updates.iter().map(sum).sum::<usize>() + 1
     }
 }
@@ -90,7 +92,12 @@ pub(super) fn load(w: &mut Writer<'_, '_>, pattern: &Pattern, registers: &mut Re
 }
 
 /// Makes the assignments for one value of rate; gives the registers assigned.
-pub(super) fn advance(w: &mut Writer<'_, '_>, pattern: &Pattern, mut registers: Registers, rate: Expr) -> Vec<(usize, Expr)> {
+pub(super) fn advance(
+    w: &mut Writer<'_, '_>,
+    pattern: &Pattern,
+    mut registers: Registers,
+    rate: Expr,
+) -> Vec<(usize, Expr)> {
     let real = w.cx.real;
     let clock = w.load(w.cx.ids.clock, int(1));
     let dt = w.b.bind("dt", fold::cast(real, Type::F64, clock));

@@ -19,6 +19,8 @@ pub struct Variant {
     pub parallel: u32,
     /// Elements of a lane (w_i); on the host: nodes at once.
     pub inline: u32,
+    /// Nodes of a lane on a GPU, a divisor of their number: a value from shared memory is used for so many rows.
+    pub rows: u32,
     /// Microblocks of a block, one after another (w_s).
     pub sequential: u32,
     /// Where the fields of the own elements are read from.
@@ -29,6 +31,8 @@ pub struct Variant {
     pub geometry: Geometry,
     /// Unrolling of the loops over nodes, in vector accesses; 0: completely.
     pub unroll: u32,
+    /// Unrolling of the loop over face nodes: how many gathers of a lane are in flight.
+    pub gather: u32,
     /// Load the registers of the time step before the long loops rather than after.
     pub prefetch: bool,
     /// Blocks that a multiprocessor should hold at least.
@@ -84,11 +88,13 @@ impl Variant {
             fusion: Fusion::One,
             parallel: if purpose.precision == Element::F64 { 8 } else { 16 },
             inline: 2,
+            rows: 1,
             sequential: 1,
             fields: Home::Shared,
             matrices: Home::Cache,
             geometry: Geometry::Stored,
             unroll: 1,
+            gather: 2,
             prefetch: false,
             resident: None,
         };
@@ -99,14 +105,22 @@ impl Variant {
     }
 
     /// Sums of derivatives of a lane (three a component and element) stay well below the registers a lane can have, and
-    /// a block has some 128 to 256 lanes.
+    /// a block has some 128 to 256 lanes, as few of them as possible idle in the last warp.
     fn for_gpu(base: Variant, purpose: &Purpose) -> Variant {
         let sums = if purpose.precision == Element::F64 { 24 } else { 48 };
-        let inline = (sums / (3 * purpose.components)).clamp(1, 4) as u32;
+        let inline = match (sums / (3 * purpose.components)).clamp(1, 4) {
+            3 => 2,
+            n => n as u32,
+        };
         let nodes = node_count(purpose.order);
-        let lanes = if nodes > 128 { nodes } else { 192 };
-        let parallel = (lanes / nodes).max(1) as u32;
-        let mut variant = Variant { parallel, inline: if inline == 3 { 2 } else { inline }, ..base };
+        let idle = |parallel: &usize| {
+            let lanes = parallel * nodes;
+            // In percent of the lanes; small differences do not count.
+            (lanes.next_multiple_of(32) - lanes) * 100 / lanes / 2
+        };
+        let range = (128 / nodes).max(1)..=(256 / nodes).max(if nodes > 128 { 2 } else { 1 });
+        let parallel = range.min_by_key(idle).unwrap_or(1) as u32;
+        let mut variant = Variant { parallel, inline, ..base };
         while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
             variant.parallel -= 1;
         }
@@ -132,14 +146,19 @@ impl Variant {
     /// Checks that blocks of this shape can exist.
     pub(super) fn check(&self, purpose: &Purpose) -> Result<(), MapError> {
         let refuse = |why: String| Err(MapError::Variant(why));
-        if self.parallel == 0 || self.inline == 0 || self.sequential == 0 {
+        if [self.parallel, self.inline, self.rows, self.sequential].contains(&0) {
             return refuse("every extent is at least 1".into());
         }
         if purpose.target == Target::Host {
             return if self.parallel > 64 { refuse(format!("{} SIMD lanes", self.parallel)) } else { Ok(()) };
         }
-        let lanes = node_count(purpose.order) * self.parallel as usize;
-        if !(2..=1024).contains(&lanes) {
+        let nodes = node_count(purpose.order);
+        if !nodes.is_multiple_of(self.rows as usize) {
+            return refuse(format!("{} rows a lane of {nodes} nodes", self.rows));
+        }
+        // The energy has a lane a node.
+        let lanes = nodes * self.parallel as usize;
+        if lanes > 1024 || lanes / (self.rows as usize) < 2 {
             return refuse(format!("a block of {lanes} lanes"));
         }
         let bytes = self.shared_bytes(purpose);
