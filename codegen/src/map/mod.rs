@@ -10,14 +10,14 @@
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
-mod builder;
+pub(crate) mod builder;
 mod coefficients;
 mod context;
 mod elimination;
 mod eval;
 mod factors;
 mod fence;
-mod fold;
+pub(crate) mod fold;
 mod images;
 mod landing;
 mod line;

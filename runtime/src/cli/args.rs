@@ -112,12 +112,13 @@ Examples:
   kernelwright solve model.kw --set nx=256 --set omega=0.2 --precision f64 --tolerance 1e-10
   kernelwright solve model.kw --rhs f.npy --rhs-order i,j,k --guess u0.npy --out u.npy
   kernelwright solve model.kw --backend host --json
+  kernelwright solve cavity.kw --mesh cavity.msh --set N=5 --out fields.pvd --probes probes.csv
 
 Arrays have one axis per axis of the grid (and a leading one for the components, where there are several unknowns).
 --rhs-order and --guess-order name their axes, slowest first as NumPy shows them; without them they are in the order of
 --out: last axis of the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
 
-Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged (also interrupted);
+Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged, unstable, or interrupted;
 4 the back end is not available or failed.")]
 pub(super) struct SolveArgs {
     #[command(flatten)]
@@ -134,7 +135,7 @@ pub(super) struct SolveArgs {
     /// Names of the axes of --guess, slowest first.
     #[arg(long, value_name = "k,j,i", value_delimiter = ',', requires = "guess")]
     pub(super) guess_order: Vec<String>,
-    /// Write the solution (.npy, or .vti for ParaView).
+    /// Write the solution (.npy, or .vti for ParaView; of a system .vtu, or .pvd for a series in time).
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     /// Write the measure at every iteration.
@@ -143,6 +144,18 @@ pub(super) struct SolveArgs {
     /// Draw the convergence.
     #[arg(long, value_name = "FILE.svg")]
     pub(super) plot: Option<PathBuf>,
+    /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
+    #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
+    pub(super) mesh: Option<PathBuf>,
+    /// Write the values at the probes.
+    #[arg(long, value_name = "FILE.csv", help_heading = "Problems of systems")]
+    pub(super) probes: Option<PathBuf>,
+    /// Write a checkpoint at every output and when interrupted.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Go on from a checkpoint.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) restart: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

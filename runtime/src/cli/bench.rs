@@ -16,7 +16,7 @@ use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
-use super::{bench_compile, compile_with, report};
+use super::{bench_compile, bench_dg, compile_with, report};
 use crate::load::{Loaded, from_text, load};
 use crate::pipeline::Planned;
 use crate::registry;
@@ -54,6 +54,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
         return bench_compile::run(args, out);
     }
     let file = args.run.compile.program.file.as_str();
+    if bench_dg::meant(file) {
+        return bench_dg::run(args, out);
+    }
     let model = file == MODEL.0 && registry::programs().iter().all(|program| program.name != file);
     let loaded = if model { from_text("pcg.kw", MODEL.1.to_string())? } else { load(file)? };
     let cases = cases(args, &loaded)?;

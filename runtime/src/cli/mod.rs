@@ -16,6 +16,7 @@ mod table;
 
 mod bench;
 mod bench_compile;
+mod bench_dg;
 mod cache;
 mod check;
 mod convert;
@@ -25,6 +26,7 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod march;
 mod paper;
 mod solve;
 mod verify;
