@@ -69,7 +69,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let set = &args.run.compile.program.set;
     let number = |name: &str| set.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
     if let Some((name, _)) = set.iter().find(|(name, _)| name != "N" && name != "n") {
-        return Err(Failure::Usage(format!("bench dg has `N` (order) and `n` (cubes along an axis) to set, not `{name}`")));
+        return Err(Failure::Usage(format!(
+            "bench dg has `N` (order) and `n` (cubes along an axis) to set, not `{name}`"
+        )));
     }
     let orders: Vec<u32> = match number("N") {
         Some(order) => vec![order as u32],
