@@ -7,6 +7,7 @@ mod build;
 mod debts;
 mod frame;
 mod homes;
+mod merge;
 mod rounds;
 mod sequence;
 mod split;
@@ -19,6 +20,7 @@ use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
 use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
+use crate::plan::predict::predict;
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
@@ -28,12 +30,17 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 
 /// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
-    let split;
-    let graph = match &schedule.main {
-        Some(_) => graph,
-        None => {
-            split = split::split_neighbour_updates(graph);
-            &split
+    let rewritten;
+    let graph = match (&schedule.main, schedule.predicted) {
+        (Some(_), None) => graph,
+        (Some(_), Some(sum)) => {
+            let predicted = predict(graph, sum);
+            rewritten = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            &rewritten
+        }
+        (None, _) => {
+            rewritten = split::split_neighbour_updates(graph);
+            &rewritten
         }
     };
     let homes = homes::homes(graph, schedule.main.as_ref())?;
@@ -101,7 +108,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
     let mut parts = sequencer.parts;
     let prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
     frame::project_solution(graph, &mut parts, solution, &mut finish);
-    let program = Program {
+    let mut program = Program {
         name: format!("{} {}", graph.name, schedule.name),
         operator: graph.operator.clone(),
         vectors: parts.vectors,
@@ -117,6 +124,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
         residual,
         finish,
     };
+    merge::compact(&mut program);
     Ok((program, kept))
 }
 
@@ -138,10 +146,10 @@ fn check_solution_home(graph: &Graph, homes: &homes::Homes, schedule: &Schedule)
     while let Some(step) = stack.pop() {
         match step {
             Step::Node(n) => {
-                if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = graph.kind(*n)
-                    && homes.home.get(solution) != home
+                if let Some(solution) = graph.kind(*n).solution()
+                    && homes.home.get(&solution) != home
                 {
-                    let label = graph.label(*solution);
+                    let label = graph.label(solution);
                     return Err(Illegal(format!("{label} is not in the solution's buffer when the solve may end")));
                 }
             }

@@ -6,7 +6,8 @@
 //!   share the overwriting sweep, a read at neighbours may not,
 //! - recomputed from its definition otherwise, as is everything that is not stored.
 //!
-//! Values of iteration -1 are the initial values of the loop's variables. A scalar of iteration e is assigned in the
+//! Values of iteration -1 are the initial values of the loop's variables; those of iteration -2 are the initial values of
+//! variables that take the value of such a variable (`v_old = v`), and so on. A scalar of iteration e is assigned in the
 //! fence after its time; older values than the last are kept in scalars of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,8 @@ pub struct Model<'g> {
     index: BTreeMap<NodeId, usize>,
     /// Next value of each variable.
     next: BTreeMap<NodeId, NodeId>,
+    /// How many iterations before the first have values of a node: variables that stand for it, one after another.
+    before: BTreeMap<NodeId, i64>,
     /// Products of the operator by operand.
     products: BTreeMap<NodeId, NodeId>,
     pub(super) operator: OperatorCost,
@@ -84,8 +87,17 @@ impl<'g> Model<'g> {
         let index: BTreeMap<NodeId, usize> = body.iter().enumerate().map(|(i, n)| (*n, i)).collect();
         let next: BTreeMap<NodeId, NodeId> = l.phis.iter().map(|p| (p.node, p.next)).collect();
         let distinct: BTreeSet<NodeId> = next.values().copied().collect();
-        if distinct.len() != next.len() || !distinct.iter().all(|n| index.contains_key(n)) {
+        if distinct.len() != next.len() {
             return None;
+        }
+        let mut before: BTreeMap<NodeId, i64> = BTreeMap::new();
+        for phi in next.keys() {
+            let (node, back) = follow(&next, *phi);
+            if !index.contains_key(&node) {
+                return None;
+            }
+            let known = before.entry(node).or_insert(back);
+            *known = back.max(*known);
         }
         let products = body
             .iter()
@@ -95,12 +107,14 @@ impl<'g> Model<'g> {
             })
             .collect();
         let operator = OperatorCost::new(&graph.operator);
-        Some(Model { graph, body, index, next, products, operator })
+        let model = Model { graph, body, index, next, before, products, operator };
+        let direct = model.final_solution().is_none_or(|(node, _)| model.contains(node));
+        direct.then_some(model)
     }
 
     /// Vectors that carry a variable to the next round: always stored.
     pub fn carried(&self) -> BTreeSet<NodeId> {
-        self.next.values().copied().filter(|n| self.graph.kind(*n).is_vector()).collect()
+        self.next.values().copied().filter(|n| self.contains(*n) && self.graph.kind(*n).is_vector()).collect()
     }
 
     /// Whether a node is computed in the loop.
@@ -110,10 +124,18 @@ impl<'g> Model<'g> {
 
     /// The computed node that a variable stands for, and how many iterations back.
     pub fn trace_back(&self, node: NodeId, e: i64) -> Instance {
-        match self.next.get(&node) {
-            Some(next) => (*next, e - 1),
-            None => (node, e),
-        }
+        let (node, back) = follow(&self.next, node);
+        (node, e - back)
+    }
+
+    /// How many iterations before the first have values of a node: one for a variable's next value, none otherwise.
+    pub fn before(&self, node: NodeId) -> i64 {
+        self.before.get(&node).copied().unwrap_or(0)
+    }
+
+    /// The iteration of the computed node whose value a variable has at first: -1, or less for one that follows another.
+    pub fn initial(&self, variable: NodeId) -> Instance {
+        self.trace_back(variable, 0)
     }
 
     /// Order of statements in a fence: by iteration, then by program.
@@ -214,16 +236,17 @@ impl<'g> Model<'g> {
                 _ => Err(format!("{} of iteration {e} is not held", self.graph.label(node))),
             };
         }
-        if let Some(next) = self.next.get(&node) {
-            if runup && e < 0 {
-                return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
+        if self.next.contains_key(&node) {
+            let (next, e) = self.trace_back(node, e);
+            if runup && e < -self.before(next) {
+                return Err(format!("{} of iteration {e} does not exist", self.graph.label(next)));
             }
-            return Ok(Resolved::Alias(*next, e - 1));
+            return Ok(Resolved::Alias(next, e));
         }
         if !self.contains(node) {
             return Ok(Resolved::Outside);
         }
-        if runup && e < -1 {
+        if runup && e < -self.before(node).max(1) {
             return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
         }
         if let Some(t) = p.times.get(&node)
@@ -350,8 +373,10 @@ impl<'g> Model<'g> {
         }
         let idle = p.times.values().copied().filter(|t| *t > UNPLACED).min().unwrap_or(0);
         for n in &scalars {
-            // What depends on no sum, such as a counter, may stand anywhere.
-            times.entry(*n).or_insert(idle);
+            // What depends on no sum, such as a counter, may stand anywhere: before every sweep, or it would be late for
+            // the first. Acts stand where the solution is theirs.
+            let act = self.graph.kind(*n).raises();
+            times.entry(*n).or_insert(if act { idle } else { idle - 1 });
         }
         for _ in 0..=scalars.len() {
             if !self.raise_times(p, &scalars, &mut times) {
@@ -419,12 +444,8 @@ impl<'g> Model<'g> {
 
     /// The solution at an act, if the loop changes it.
     pub fn solution_at(&self, act: NodeId) -> Option<NodeId> {
-        match self.graph.kind(act) {
-            NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } => {
-                (self.contains(*solution) || self.next.contains_key(solution)).then_some(*solution)
-            }
-            _ => None,
-        }
+        let solution = self.graph.kind(act).solution()?;
+        (self.contains(solution) || self.next.contains_key(&solution)).then_some(solution)
     }
 
     /// The solution, where a placement updates it in some rounds only.
@@ -442,6 +463,16 @@ impl<'g> Model<'g> {
         let phi = l.phis.iter().find(|p| p.result == self.graph.solution)?;
         Some((phi.next, 0))
     }
+}
+
+/// The node behind a variable, and how many variables stand between.
+fn follow(next: &BTreeMap<NodeId, NodeId>, node: NodeId) -> (NodeId, i64) {
+    let (mut node, mut back) = (node, 0);
+    // Renamings in a circle have been made copies.
+    while let Some(other) = next.get(&node).filter(|_| back <= next.len() as i64) {
+        (node, back) = (*other, back + 1);
+    }
+    (node, back)
 }
 
 /// A time, and whether it is in the run-up.

@@ -24,3 +24,4 @@ mod solve_driver;
 mod solve_library;
 mod solve_mixed;
 mod solve_random;
+mod solve_schedules;
