@@ -1,5 +1,8 @@
 //! Legality: does a loop program do what the solver says?
 //!
+//! Two parts that share nothing: [`versions`] carries a placement out with iterations in place of numbers, before there is a
+//! program; what follows judges the finished program.
+//!
 //! The checker knows nothing of graphs or schedules. It runs the solver's own statements ([`textbook`]) and the loop
 //! program ([`machine`]) side by side over a few iterations in a world of exact arithmetic with random matrices
 //! ([`world`]), and demands that
@@ -14,6 +17,7 @@
 pub mod field;
 pub mod machine;
 pub mod textbook;
+pub mod versions;
 pub mod world;
 
 use field::Element;

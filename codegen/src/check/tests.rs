@@ -211,10 +211,12 @@ fn corrupt_placement(p: &mut Placement, dice: &mut Dice) -> String {
 }
 
 /// A corrupted placement is refused when it is carried out, or makes another program that is refused, or does no harm.
-fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 2] {
+fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 3] {
     let graph = case.graph();
     let right = observe(&plan.program);
-    let [mut refused, mut harmless] = [0, 0];
+    let rewritten = plan.schedule.predicted.and_then(|sum| crate::plan::predict::predict(&graph, sum));
+    let placed = rewritten.as_ref().unwrap_or(&graph);
+    let [mut refused, mut harmless, mut simulated] = [0, 0, 0];
     for seed in 0..mutants {
         let mut schedule = plan.schedule.clone();
         let mut dice = Dice(seed * 977 + 5);
@@ -222,19 +224,22 @@ fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 2] {
         while schedule == plan.schedule {
             what = corrupt_placement(schedule.main.as_mut().expect("a placed loop"), &mut dice);
         }
+        let main = schedule.main.as_ref().expect("a placed loop");
+        let refuses = versions::simulate(placed, main).is_err();
+        simulated += u64::from(refuses);
         let Ok(program) = crate::apply::apply(&graph, &schedule) else {
             refused += 1;
             continue;
         };
         let verdict = case.check(&program);
-        if verdict.is_err() {
+        if verdict.is_err() || refuses {
             refused += 1;
             continue;
         }
         assert!(agree(&observe(&program), &right), "mutant {seed} of {} is accepted: {what}", plan.schedule.name);
         harmless += 1;
     }
-    [refused, harmless]
+    [refused, harmless, simulated]
 }
 
 /// Whatever a real grid shows to be wrong, the checker must refuse; and it must not refuse the program itself.
@@ -277,16 +282,17 @@ fn corrupted_schedules_are_refused() {
 
 #[test]
 fn corrupted_placements_are_refused() {
-    let mut total = [0, 0];
+    let mut total = [0; 3];
     for (name, preconditioner) in [("pcg", Preconditioner::Line(2)), ("minres", Preconditioner::Identity)] {
         let case = Case::library(name, preconditioner);
         let limits = Limits { steps: 3_000, ..Limits::default() };
         for plan in plan(&case.graph(), limits).expect("the solver has schedules").iter().skip(1) {
             let found = hunt_placements(&case, plan, 16);
-            total = [total[0] + found[0], total[1] + found[1]];
+            total = std::array::from_fn(|i| total[i] + found[i]);
         }
     }
-    assert!(total[0] >= 200, "{total:?}: refused and harmless");
+    assert!(total[0] >= 200, "{total:?}: refused, harmless, refused by the simulation of versions");
+    assert!(total[2] >= 100, "{total:?}: refused, harmless, refused by the simulation of versions");
 }
 
 #[test]

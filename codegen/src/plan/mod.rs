@@ -128,6 +128,10 @@ fn placed(name: &str, placement: Placement, arithmetic: Arithmetic) -> Schedule 
 }
 
 fn carry_out(graph: &Graph, schedule: Schedule) -> Result<Plan, Illegal> {
+    if let Some(placement) = &schedule.main {
+        let rewritten = schedule.predicted.and_then(|sum| predict::predict(graph, sum));
+        crate::check::versions::simulate(rewritten.as_ref().unwrap_or(graph), placement).map_err(Illegal)?;
+    }
     let program = apply(graph, &schedule)?;
     crate::loops_verify::verify(&program).map_err(|e| Illegal(e.to_string()))?;
     let delay = schedule.main.as_ref().map_or(1, |p| p.delay);

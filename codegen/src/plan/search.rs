@@ -208,7 +208,8 @@ impl Search<'_, '_> {
         };
         let times = self.model.scalar_times(p);
         let Some(earliest) = self.earliest(p, &times, *output) else { return };
-        let last = if placed == 0 { earliest } else { earliest + p.sweeps - 1 };
+        // With one sweep a round the next one is another choice: it loads what this one would recompute.
+        let last = if placed == 0 { earliest } else { earliest + (p.sweeps - 1).max(1) };
         for at in earliest..=last {
             if at == earliest || self.fits(p, &times, *output, at) {
                 p.times.insert(*output, at);
