@@ -8,6 +8,7 @@
 //! and [`interp`] runs (the reference semantics).
 
 pub mod real;
+pub mod format;
 pub mod lower;
 pub mod math;
 pub mod math_verify;
@@ -18,6 +19,7 @@ pub mod couplings;
 pub mod facts;
 pub mod trace;
 pub mod graph;
+pub mod graph_verify;
 pub mod plan;
 pub mod apply;
 pub mod correct;
@@ -33,3 +35,4 @@ pub mod kernel_walk;
 pub mod module;
 pub mod print;
 pub mod interp;
+pub mod galerkin;

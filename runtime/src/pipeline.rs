@@ -5,11 +5,12 @@
 use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Variant};
-use kernelwright_codegen::math::{self, KnownFact, Space, Standing};
+use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::plan::search::Limits;
@@ -114,7 +115,9 @@ fn trace_in(
     let place = |error: trace::TraceError| {
         Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
     };
-    trace::trace(input).map_err(place)
+    let graph = trace::trace(input).map_err(place)?;
+    graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;
+    Ok(graph)
 }
 
 /// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
@@ -123,12 +126,26 @@ fn trace_in(
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
 pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+    plan_within(program, problem, schedule, Limits::default())
+}
+
+/// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
+/// searched for. The choice is the same.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_to_run(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+    let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
+    plan_within(program, problem, schedule, limits)
+}
+
+fn plan_within(program: &Program, problem: &Problem, schedule: Option<&str>, limits: Limits) -> Result<Planned, Error> {
     let mut operator = operator(program, problem)?;
     if problem.precision == Precision::Mixed {
         operator = correct::homogeneous(&operator);
     }
     let graph = graph(program, problem, &operator)?;
-    let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
+    let plans = plan::plan(&graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
         None => preferred(&plans),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {
@@ -175,7 +192,7 @@ pub fn module(
         Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let Space::Axes(grid) = &loops.operator.space;
+    let grid = loops.operator.space.grid();
     let mut variant = Variant::for_grid(target, grid);
     for (key, value) in set {
         variant.set(key, value).map_err(Error::Usage)?;

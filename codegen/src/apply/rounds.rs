@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::build::{Context, Illegal, Source, SweepBuilder, scalar_statements};
 use super::debts::Debts;
 use super::frame;
-use super::merge::merge;
+use super::join::join;
 use super::sequence::{Copy, Sequencer};
 use crate::graph::{Loop, NodeId, NodeKind, ReduceKind};
 use crate::loops::{Control, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, VectorId, Version};
@@ -49,7 +49,8 @@ pub(super) fn rounds(
     writer.enter(l, start)?;
     writer.plan_debts(solution)?;
     writer.enter_delay(start);
-    let begin = placement.times.values().chain(analysis.scalar_times.values()).copied().min().unwrap_or(0);
+    let begin =
+        placement.times.values().copied().chain(analysis.scalar_times.iter().map(|(_, t)| t)).min().unwrap_or(0);
     let mut state = vec![false; writer.debts.flags.len()];
     for at in begin.min(placement.first)..placement.first {
         writer.position(at, true, &mut state, start)?;
@@ -62,7 +63,7 @@ pub(super) fn rounds(
     let (finish, reset) = writer.finish();
     frame::advance_iteration(&mut sequencer.parts, &mut body);
     if sequencer.order == Order::Fused {
-        merge(&mut sequencer.parts, &mut body, &finish, solution);
+        join(&mut sequencer.parts, &mut body, &finish, solution);
     }
     let turning = sequencer.parts.vectors.iter().enumerate().filter(|(_, v)| v.versions > 1);
     body.extend(turning.map(|(id, _)| Control::Rotate(VectorId(id))));
@@ -293,8 +294,8 @@ impl Writer<'_, '_> {
     fn due(&self, at: i64, runup: bool) -> Vec<Instance> {
         let sweeps = self.placement.sweeps;
         let times = self.analysis.scalar_times.iter();
-        let due = times.filter(|(_, t)| (at - **t).rem_euclid(sweeps) == 0);
-        let due = due.map(|(n, t)| (*n, (at - t).div_euclid(sweeps)));
+        let due = times.filter(|(_, t)| (at - *t).rem_euclid(sweeps) == 0);
+        let due = due.map(|(n, t)| (n, (at - t).div_euclid(sweeps)));
         due.filter(|(_, e)| !runup || *e >= 0).collect()
     }
 

@@ -27,7 +27,7 @@ use textbook::{Case, Event, Run, Test};
 use world::{Vector, World, call, compare, dot};
 
 use crate::loops::{Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
-use crate::math::{Operator, Space};
+use crate::math::Operator;
 
 /// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
 const ROUNDS: u64 = 6;
@@ -153,7 +153,7 @@ fn given_rhs(program: &Program, world: &World) -> Vector {
 
 /// Points that take part.
 fn count(operator: &Operator, v: &Vector) -> Element {
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let count = grid.axes.iter().map(|a| a.size).product::<u64>() as f64 * grid.components as f64;
     // With a mask the program counts points by a sum of ones, which here has as many terms as a vector.
     let count = if operator.mask.is_some() { v.len() as f64 } else { count };

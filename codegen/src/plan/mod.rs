@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod cost;
 pub mod delay;
+pub mod few;
 pub mod model;
 pub mod predict;
 pub mod schedule;
@@ -63,7 +64,8 @@ pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, 
             let plain = plans.iter().filter(|plan| plan.schedule.main.as_ref().is_some_and(|main| main.delay == 1));
             let words = plain.map(|plan| plan.cost.words).fold(f64::INFINITY, f64::min);
             let limits = search::Limits { words, slack: 0.0, ..limits };
-            for sum in predict::candidates(graph) {
+            let candidates = if limits.alternatives { predict::candidates(graph) } else { Vec::new() };
+            for sum in candidates {
                 let found = predicted(graph, sum, limits, fewest, &mut names);
                 complete &= found.1;
                 plans.extend(found.0);

@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::OperatorCost;
+use super::few::{Few, Times};
 use super::schedule::Placement;
 use crate::graph::{Graph, MapTree, NodeId, NodeKind, Step};
 use crate::loops::BinaryOp;
@@ -30,11 +31,18 @@ pub struct Model<'g> {
     pub graph: &'g Graph,
     /// Nodes of a round in program order.
     pub body: Vec<NodeId>,
-    index: BTreeMap<NodeId, usize>,
-    /// Next value of each variable.
-    next: BTreeMap<NodeId, NodeId>,
+    /// Scalars and acts of the body, in program order.
+    scalars: Vec<NodeId>,
+    /// Position in the body, by node.
+    index: Vec<Option<usize>>,
+    /// Next value of each variable, by node.
+    next: Vec<Option<NodeId>>,
+    /// The computed node that a node stands for, and how many iterations back, by node.
+    source: Vec<Instance>,
     /// How many iterations before the first have values of a node: variables that stand for it, one after another.
     before: BTreeMap<NodeId, i64>,
+    /// What each node of the body reads, by node.
+    args: Vec<Vec<NodeId>>,
     /// Products of the operator by operand.
     products: BTreeMap<NodeId, NodeId>,
     pub(super) operator: OperatorCost,
@@ -59,12 +67,13 @@ pub enum Resolved {
 #[derive(Debug, Clone, Default)]
 pub struct Reads {
     /// Buffers, and whether at neighbours.
-    pub loads: BTreeMap<Instance, bool>,
+    pub loads: Few<Instance, bool>,
     /// Scalars.
-    pub scalars: BTreeSet<Instance>,
+    pub scalars: Few<Instance, ()>,
     /// Axis of line solves.
     axis: Option<usize>,
-    pub(super) seen: BTreeSet<(Instance, bool)>,
+    /// Values looked at, each at the own point and at neighbours.
+    pub(super) seen: Few<(Instance, bool), ()>,
 }
 
 impl<'g> Model<'g> {
@@ -84,18 +93,23 @@ impl<'g> Model<'g> {
             })
             .collect();
         let body = body?;
-        let index: BTreeMap<NodeId, usize> = body.iter().enumerate().map(|(i, n)| (*n, i)).collect();
-        let next: BTreeMap<NodeId, NodeId> = l.phis.iter().map(|p| (p.node, p.next)).collect();
-        let distinct: BTreeSet<NodeId> = next.values().copied().collect();
-        if distinct.len() != next.len() {
+        let nodes = graph.nodes.len();
+        let (mut index, mut args) = (vec![None; nodes], vec![Vec::new(); nodes]);
+        for (position, n) in body.iter().enumerate() {
+            index[n.0] = Some(position);
+            args[n.0] = graph.kind(*n).args();
+        }
+        let mut next = vec![None; nodes];
+        l.phis.iter().for_each(|p| next[p.node.0] = Some(p.next));
+        let source: Vec<Instance> = (0..nodes).map(|n| follow(&next, NodeId(n))).collect();
+        let distinct: BTreeSet<NodeId> = next.iter().flatten().copied().collect();
+        if distinct.len() != next.iter().flatten().count() {
             return None;
         }
         let mut before: BTreeMap<NodeId, i64> = BTreeMap::new();
-        for phi in next.keys() {
-            let (node, back) = follow(&next, *phi);
-            if !index.contains_key(&node) {
-                return None;
-            }
+        for phi in &l.phis {
+            let (node, back) = source[phi.node.0];
+            index[node.0]?;
             let known = before.entry(node).or_insert(back);
             *known = back.max(*known);
         }
@@ -107,24 +121,26 @@ impl<'g> Model<'g> {
             })
             .collect();
         let operator = OperatorCost::new(&graph.operator);
-        let model = Model { graph, body, index, next, before, products, operator };
+        let scalars = body.iter().copied().filter(|n| !graph.kind(*n).is_vector()).collect();
+        let model = Model { graph, body, scalars, index, next, source, before, args, products, operator };
         let direct = model.final_solution().is_none_or(|(node, _)| model.contains(node));
         direct.then_some(model)
     }
 
     /// Vectors that carry a variable to the next round: always stored.
     pub fn carried(&self) -> BTreeSet<NodeId> {
-        self.next.values().copied().filter(|n| self.contains(*n) && self.graph.kind(*n).is_vector()).collect()
+        let next = self.next.iter().flatten().copied();
+        next.filter(|n| self.contains(*n) && self.graph.kind(*n).is_vector()).collect()
     }
 
     /// Whether a node is computed in the loop.
     pub fn contains(&self, node: NodeId) -> bool {
-        self.index.contains_key(&node)
+        self.index[node.0].is_some()
     }
 
     /// The computed node that a variable stands for, and how many iterations back.
     pub fn trace_back(&self, node: NodeId, e: i64) -> Instance {
-        let (node, back) = follow(&self.next, node);
+        let (node, back) = self.source[node.0];
         (node, e - back)
     }
 
@@ -140,7 +156,7 @@ impl<'g> Model<'g> {
 
     /// Order of statements in a fence: by iteration, then by program.
     pub fn rank(&self, value: Instance) -> (i64, usize) {
-        (value.1, self.index.get(&value.0).copied().unwrap_or(0))
+        (value.1, self.index[value.0.0].unwrap_or(0))
     }
 
     /// Fewest sweeps of a round, by what takes a sweep in every way it can be had: a scalar that comes from a reduction,
@@ -236,7 +252,7 @@ impl<'g> Model<'g> {
                 _ => Err(format!("{} of iteration {e} is not held", self.graph.label(node))),
             };
         }
-        if self.next.contains_key(&node) {
+        if self.next[node.0].is_some() {
             let (next, e) = self.trace_back(node, e);
             if runup && e < -self.before(next) {
                 return Err(format!("{} of iteration {e} does not exist", self.graph.label(next)));
@@ -271,14 +287,15 @@ impl<'g> Model<'g> {
 
     /// Collects what computing a value at a time reads. `force` computes a stored value instead of loading it.
     pub(super) fn read(&self, p: &Placement, value: Instance, c: At, near: bool, r: &mut Reads) -> Result<(), String> {
-        if !r.seen.insert((value, near)) {
+        if r.seen.contains_key(&(value, near)) {
             return Ok(());
         }
+        r.seen.or_insert((value, near), ());
         if r.seen.len() > 4096 {
             return Err("a value is recomputed without end".into());
         }
         match self.resolve(p, value, c)? {
-            Resolved::Outside | Resolved::Stored => *r.loads.entry(value).or_default() |= near,
+            Resolved::Outside | Resolved::Stored => *r.loads.or_insert(value, false) |= near,
             Resolved::Alias(n, e) => self.read(p, (n, e), c, near, r)?,
             Resolved::Define => self.define(p, value, c, near, r)?,
             Resolved::Linear(map, e) => {
@@ -312,9 +329,13 @@ impl<'g> Model<'g> {
                 }
                 false
             }
+            // Each gathered row would be computed as often as the matrix reads it.
+            NodeKind::Map(_) | NodeKind::Diagonal(_) if near && self.gathers() => {
+                return Err("a value is recomputed at the rows that a matrix gathers".into());
+            }
             _ => near,
         };
-        for arg in self.graph.kind(node).args() {
+        for &arg in &self.args[node.0] {
             if self.graph.kind(arg).is_vector() {
                 self.read(p, (arg, e), c, around, r)?;
             } else {
@@ -324,10 +345,15 @@ impl<'g> Model<'g> {
         Ok(())
     }
 
+    /// Whether neighbours are the columns of a matrix.
+    fn gathers(&self) -> bool {
+        self.graph.operator.space.rows().is_some()
+    }
+
     fn scalar(&self, _: &Placement, value: Instance, _: At, r: &mut Reads) {
         let (node, e) = self.trace_back(value.0, value.1);
         if self.contains(node) {
-            r.scalars.insert((node, e));
+            r.scalars.or_insert((node, e), ());
         }
     }
 
@@ -361,32 +387,33 @@ impl<'g> Model<'g> {
     }
 
     /// Times of scalars and acts: as soon as their operands are there, acts in program order.
-    pub fn scalar_times(&self, p: &Placement) -> BTreeMap<NodeId, i64> {
-        let scalars: Vec<NodeId> = self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
-        let mut times: BTreeMap<NodeId, i64> = BTreeMap::new();
+    pub fn scalar_times(&self, p: &Placement) -> Times {
+        let scalars = &self.scalars;
+        let mut times = Times::of(self.graph.nodes.len());
         // A variable's next value may come later in the program than its readers: repeat until nothing moves. Going
         // around a variable takes a round off, so it ends.
         for _ in 0..=scalars.len() {
-            if !self.raise_times(p, &scalars, &mut times) {
+            if !self.raise_times(p, scalars, &mut times) {
                 break;
             }
         }
         let idle = p.times.values().copied().filter(|t| *t > UNPLACED).min().unwrap_or(0);
-        for n in &scalars {
+        for n in scalars {
             // What depends on no sum, such as a counter, may stand anywhere: before every sweep, or it would be late for
             // the first. Acts stand where the solution is theirs.
-            let act = self.graph.kind(*n).raises();
-            times.entry(*n).or_insert(if act { idle } else { idle - 1 });
+            if times.get(n).is_none() {
+                times.set(*n, if self.graph.kind(*n).raises() { idle } else { idle - 1 });
+            }
         }
         for _ in 0..=scalars.len() {
-            if !self.raise_times(p, &scalars, &mut times) {
+            if !self.raise_times(p, scalars, &mut times) {
                 break;
             }
         }
         times
     }
 
-    fn raise_times(&self, p: &Placement, scalars: &[NodeId], times: &mut BTreeMap<NodeId, i64>) -> bool {
+    fn raise_times(&self, p: &Placement, scalars: &[NodeId], times: &mut Times) -> bool {
         let mut moved = false;
         let mut acted: Option<i64> = None;
         for n in scalars {
@@ -395,26 +422,26 @@ impl<'g> Model<'g> {
             match p.times.get(n) {
                 Some(t) => at = Some(*t),
                 None => {
-                    for arg in self.graph.kind(*n).args() {
+                    for &arg in &self.args[n.0] {
                         let (source, e) = self.trace_back(arg, 0);
                         at = at.max(times.get(&source).map(|t| t + p.sweeps * e));
                     }
                 }
             }
-            at = at.max(times.get(n).copied());
+            at = at.max(times.get(n));
             if act {
                 acted = at;
             }
-            if at != times.get(n).copied() {
+            if let Some(at) = at.filter(|at| Some(*at) != times.get(n)) {
                 moved = true;
-                times.extend(at.map(|at| (*n, at)));
+                times.set(*n, at);
             }
         }
         moved
     }
 
     /// How many assignments ago a scalar had the wanted value, at a sweep.
-    pub fn depth_at_sweep(&self, times: &BTreeMap<NodeId, i64>, p: &Placement, s: Instance, at: i64) -> Option<i64> {
+    pub fn depth_at_sweep(&self, times: &Times, p: &Placement, s: Instance, at: i64) -> Option<i64> {
         let last = (at - 1 - times.get(&s.0)?).div_euclid(p.sweeps);
         (last >= s.1).then_some(last - s.1)
     }
@@ -422,7 +449,7 @@ impl<'g> Model<'g> {
     /// The same at a statement of a fence.
     pub fn depth_at_statement(
         &self,
-        times: &BTreeMap<NodeId, i64>,
+        times: &Times,
         p: &Placement,
         s: Instance,
         reader: Instance,
@@ -438,14 +465,14 @@ impl<'g> Model<'g> {
 
     /// Scalars a scalar node or act reads, of its own iteration.
     pub fn scalar_args(&self, value: Instance) -> Vec<Instance> {
-        let args = self.graph.kind(value.0).args().into_iter().filter(|a| !self.graph.kind(*a).is_vector());
+        let args = self.args[value.0.0].iter().copied().filter(|a| !self.graph.kind(*a).is_vector());
         args.map(|a| self.trace_back(a, value.1)).filter(|a| self.contains(a.0)).collect()
     }
 
     /// The solution at an act, if the loop changes it.
     pub fn solution_at(&self, act: NodeId) -> Option<NodeId> {
         let solution = self.graph.kind(act).solution()?;
-        (self.contains(solution) || self.next.contains_key(&solution)).then_some(solution)
+        (self.contains(solution) || self.next[solution.0].is_some()).then_some(solution)
     }
 
     /// The solution, where a placement updates it in some rounds only.
@@ -466,11 +493,11 @@ impl<'g> Model<'g> {
 }
 
 /// The node behind a variable, and how many variables stand between.
-fn follow(next: &BTreeMap<NodeId, NodeId>, node: NodeId) -> (NodeId, i64) {
+fn follow(next: &[Option<NodeId>], node: NodeId) -> Instance {
     let (mut node, mut back) = (node, 0);
     // Renamings in a circle have been made copies.
-    while let Some(other) = next.get(&node).filter(|_| back <= next.len() as i64) {
-        (node, back) = (*other, back + 1);
+    while let Some(other) = next[node.0].filter(|_| back <= next.len() as i64) {
+        (node, back) = (other, back + 1);
     }
     (node, back)
 }

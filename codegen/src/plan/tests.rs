@@ -177,6 +177,11 @@ fn one_fence_by_prediction() {
         );
         assert_eq!(best.schedule.arithmetic, Arithmetic::DifferentRecurrence);
     }
+    let graph = Case::library("pcg", Preconditioner::Line(2)).graph();
+    for sum in predict::candidates(&graph) {
+        let rewritten = predict::predict(&graph, sum).expect("a candidate");
+        crate::graph_verify::verify(&rewritten).unwrap_or_else(|e| panic!("{e:?}\n{}", rewritten.text()));
+    }
     // Nothing is verified without a residual, so nothing may be predicted.
     let mut graph = Case::library("pcg", Preconditioner::Jacobi).graph();
     graph.true_residual = None;

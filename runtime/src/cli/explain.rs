@@ -69,7 +69,7 @@ impl Speed {
 
 /// The bandwidth that is given, or that of a device that is there.
 fn speed(args: &ExplainArgs, problem: &Problem, planned: &Planned) -> Result<Option<Speed>, Failure> {
-    let math::Space::Axes(grid) = &planned.operator.space;
+    let grid = planned.operator.space.grid();
     let points = problem.sizes.iter().map(|size| *size as f64).product::<f64>() * grid.components as f64;
     let field_bytes = points * word_bytes(problem.precision);
     if let Some(given) = args.bandwidth {
@@ -202,7 +202,7 @@ fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn axes(operator: &math::Operator, axes: &[usize]) -> String {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let letters: Vec<&str> = axes.iter().map(|axis| grid.axes[*axis].letter.as_str()).collect();
     if letters.is_empty() { "nothing".to_string() } else { letters.join(", ") }
 }
