@@ -11,14 +11,14 @@
 //! [`names`] write kernels.
 
 mod balanced;
-mod builder;
+pub(crate) mod builder;
 mod coefficients;
 mod context;
 mod elimination;
 mod eval;
 mod factors;
 mod fence;
-mod fold;
+pub(crate) mod fold;
 mod images;
 mod landing;
 mod line;

@@ -121,6 +121,7 @@ Examples:
   kernelwright solve model.kw --set nx=256 --set omega=0.2 --precision f64 --tolerance 1e-10
   kernelwright solve model.kw --rhs f.npy --rhs-order i,j,k --guess u0.npy --out u.npy
   kernelwright solve model.kw --backend host --json
+  kernelwright solve cavity.kw --mesh cavity.msh --set N=5 --out fields.pvd --probes probes.csv
   kernelwright solve --matrix A.mtx --rhs b.npy --out x.npy
   kernelwright solve --matrix A.mtx --solver bicgstab --format measure --tolerance 1e-10 --relative-to r0
 
@@ -129,7 +130,7 @@ Arrays have one axis per axis of the grid (and a leading one for the components,
 --out: last axis of the grid first. With --matrix they have one axis, in the order of the matrix; without --rhs the
 right-hand side is the file's own, else the one whose solution is all ones. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
 
-Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged (also interrupted);
+Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged, unstable, or interrupted;
 4 the back end is not available or failed.")]
 pub(super) struct SolveArgs {
     #[command(flatten)]
@@ -146,7 +147,7 @@ pub(super) struct SolveArgs {
     /// Names of the axes of --guess, slowest first.
     #[arg(long, value_name = "k,j,i", value_delimiter = ',', requires = "guess")]
     pub(super) guess_order: Vec<String>,
-    /// Write the solution (.npy, or .vti for ParaView).
+    /// Write the solution (.npy, or .vti for ParaView; of a system .vtu, or .pvd for a series in time).
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     /// Write the measure at every iteration.
@@ -155,6 +156,18 @@ pub(super) struct SolveArgs {
     /// Draw the convergence.
     #[arg(long, value_name = "FILE.svg")]
     pub(super) plot: Option<PathBuf>,
+    /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
+    #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
+    pub(super) mesh: Option<PathBuf>,
+    /// Write the values at the probes.
+    #[arg(long, value_name = "FILE.csv", help_heading = "Problems of systems")]
+    pub(super) probes: Option<PathBuf>,
+    /// Write a checkpoint at every output and when interrupted.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Go on from a checkpoint.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) restart: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -163,12 +176,12 @@ Examples:
   kernelwright bench pcg --sizes 256x256x128,1024x1024x128 --precisions f32,f64
   kernelwright bench pcg --backend host --sizes 64x64x64 --schedules all
   kernelwright bench model.kw --set nx=512 --json > before.json
+  kernelwright bench model.kw --compile --backend host
+  kernelwright bench model.kw --compile --architecture 90
   kernelwright bench --matrix A.mtx --format measure
   kernelwright bench spmv --backend cuda --json
   kernelwright bench spmv --scale 0.01 --kind poisson7 --kind powerlaw
   kernelwright bench read --matrix A.mtx
-  kernelwright bench model.kw --compile --backend host
-  kernelwright bench model.kw --compile --architecture 90
 
 `pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
 one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.
@@ -193,18 +206,18 @@ pub(super) struct BenchArgs {
     /// Counted runs.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) runs: u32,
-    /// spmv, read: scale of the number of rows of the generated matrices.
-    #[arg(long, value_name = "X", value_parser = positive)]
-    pub(super) scale: Option<f64>,
-    /// spmv, read: a kind of matrix, instead of all; may be repeated.
-    #[arg(long, value_name = "NAME")]
-    pub(super) kind: Vec<String>,
     /// Measure how long compiling takes instead: with an empty cache and with a full one, stage by stage.
     #[arg(long)]
     pub(super) compile: bool,
     /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
     #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
     pub(super) architecture: Option<u32>,
+    /// spmv, read: scale of the number of rows of the generated matrices.
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub(super) scale: Option<f64>,
+    /// spmv, read: a kind of matrix, instead of all; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(super) kind: Vec<String>,
 }
 
 #[derive(Debug, Args)]

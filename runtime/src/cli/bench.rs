@@ -17,7 +17,7 @@ use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
-use super::{Source, bench_compile, bench_read, bench_spmv, compile_with, report, source};
+use super::{Source, bench_compile, bench_dg, bench_read, bench_spmv, compile_with, report, source};
 use crate::load::from_text;
 use crate::pipeline::Planned;
 use crate::registry;
@@ -51,6 +51,9 @@ struct Measured {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
+    if args.compile {
+        return bench_compile::run(args, out);
+    }
     let file = args.run.compile.program.file.as_deref().unwrap_or_default();
     match file {
         "spmv" => return bench_spmv::run(args, out),
@@ -58,7 +61,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
         _ if args.scale.is_some() || !args.kind.is_empty() => {
             return Err(Failure::Usage("--scale and --kind are for `bench spmv` and `bench read`".to_string()));
         }
-        _ if args.compile => return bench_compile::run(args, out),
+        _ if bench_dg::meant(file) => return bench_dg::run(args, out),
         _ => {}
     }
     let model = file == MODEL.0 && registry::programs().iter().all(|program| program.name != file);

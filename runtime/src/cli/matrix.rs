@@ -111,7 +111,7 @@ fn choices(
         against: given.relative_to.map(Into::into).unwrap_or_default(),
         iterations: ITERATIONS,
         precision: args.precision.unwrap_or(Precision::F64),
-        restart: given.restart,
+        restart: given.restart_every,
     }
 }
 

@@ -17,6 +17,7 @@ mod table;
 
 mod bench;
 mod bench_compile;
+mod bench_dg;
 mod bench_read;
 mod bench_spmv;
 mod cache;
@@ -28,6 +29,7 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod march;
 mod paper;
 mod solve;
 mod spmv;

@@ -17,16 +17,20 @@ use super::matrix::Place;
 use super::out::Out;
 use super::progress::Line;
 use super::verify::fact_name;
-use super::{compile, report, source};
+use super::{compile, march, report, source};
 use crate::load::Loaded;
 use crate::outputs::{history, plot};
 use crate::pipeline;
 use crate::solve::{Inputs, Limits, Report, Solver};
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
+    let source = source(&args.run.compile.program, Place::Backend(args.run.backend))?;
+    if let Some(run) = march::chosen(&source.loaded, args.run.compile.program.problem.as_deref())? {
+        return march::run(&source.loaded, run, args, out);
+    }
+    march::refuse_for_operators(args)?;
     // What is wrong with the command line should not show after an hour of solving.
     args.out.as_deref().map(Format::of).transpose()?;
-    let source = source(&args.run.compile.program, Place::Backend(args.run.backend))?;
     let mut solver = compile(&source, &args.run)?;
     warn_of_refuted(&source.loaded, &solver)?;
     solver.measure_copy_bandwidth()?;
@@ -104,7 +108,7 @@ fn watched(solver: &mut Solver, inputs: &Inputs) -> Result<Report, Failure> {
 }
 
 /// Set by the first Ctrl-C; the second one ends the process.
-fn interrupt_flag() -> Arc<AtomicBool> {
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let interrupt = signal_hook::consts::SIGINT;
     // In this order: the shutdown looks at the flag before this signal sets it. Without a handler (an exotic

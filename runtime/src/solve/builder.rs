@@ -130,6 +130,10 @@ impl<'l> Builder<'l> {
         let number = match &self.problem {
             Some(name) => names().position(|own| own == name).ok_or_else(|| unknown("problem", name, names()))?,
             None if program.problems.len() == 1 => 0,
+            None if program.problems.is_empty() && !program.runs.is_empty() => {
+                let why = "its problems are of systems, which `solve` and `emit` know";
+                return Err(Error::Usage(format!("{}: {why}", program.file)));
+            }
             None if program.problems.is_empty() => {
                 return Err(Error::Input(format!("{} declares no problem", program.file)));
             }
@@ -181,11 +185,7 @@ impl<'l> Builder<'l> {
     /// As [`Builder::plan`].
     pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        self.planned_to_run(&problem)
-    }
-
-    fn planned_to_run(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
-        pipeline::plan_to_run(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
+        pipeline::plan_to_run(&self.loaded.program, &problem, self.operator(&problem)?, self.schedule.as_deref())
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -253,7 +253,8 @@ impl<'l> Builder<'l> {
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let planned = self.planned_to_run(&problem)?;
+        let operator = self.operator(&problem)?;
+        let planned = pipeline::plan_to_run(&self.loaded.program, &problem, operator, self.schedule.as_deref())?;
         let planning = begin.elapsed();
         let plan = planned.plan();
         let words = Some(self.words(plan, problem.precision));

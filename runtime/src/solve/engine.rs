@@ -5,7 +5,6 @@
 
 mod section;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -295,7 +294,10 @@ impl Device {
         for (vector, versions) in program.vectors.iter().zip(&self.vectors) {
             if let Role::Random(seed) = vector.role {
                 let values = random::fill(seed, 0, self.module.vector_len as usize);
-                let values = moved(self.order.as_deref(), &values);
+                let values = match &self.order {
+                    None => values,
+                    Some(order) => VectorRef::from(&values).gather(order)?,
+                };
                 for buffer in versions {
                     self.backend.write(*buffer, &values)?;
                 }
@@ -452,8 +454,8 @@ impl Device {
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
         match &self.order {
             None => self.write_from(buffer, values),
-            order => {
-                let values = moved(order.as_deref(), &values.on_host()?).into_owned();
+            Some(order) => {
+                let values = values.gather(order)?;
                 self.write(buffer, &values)
             }
         }
@@ -465,20 +467,10 @@ impl Device {
         let Some(order) = self.order.clone() else { return Ok(self.backend.read_into(buffer, values)?) };
         let mut inside = vec![0.0; values.len()];
         self.backend.read(buffer, &mut inside)?;
-        Ok(values.fill(|outside| {
-            order.iter().zip(&inside).for_each(|(place, value)| outside[*place as usize] = *value);
-            Ok(())
-        })?)
+        Ok(values.scatter(&order, &inside)?)
     }
 }
 
-/// Values brought into the order of the device.
-fn moved<'v>(order: Option<&[u64]>, values: &'v [f64]) -> Cow<'v, [f64]> {
-    match order {
-        None => Cow::Borrowed(values),
-        Some(order) => order.iter().map(|outside| values[*outside as usize]).collect(),
-    }
-}
 
 fn element_of(kind: Kind, real: Element) -> Element {
     match kind {

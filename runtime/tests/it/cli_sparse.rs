@@ -113,12 +113,12 @@ fn the_tolerance_is_relative_to_what_is_said() {
 fn the_residual_is_computed_anew_on_the_way() {
     let folder = folder("cli_sparse_restart");
     let path = file(&folder, "system.mtx", &system(60));
-    let [plain, every] = [&[][..], &["--restart", "2"]].map(|more| solve(&path, more).json());
+    let [plain, every] = [&[][..], &["--restart-every", "2"]].map(|more| solve(&path, more).json());
     let iterations = |object: &Value| object["iterations"].as_i64().expect("a number");
     assert_eq!((&every["outcome"], &every["matrix"]["restart"]), (&"converged".into(), &2.into()));
     assert!((iterations(&plain) - iterations(&every)).abs() <= 1, "directions are kept");
     assert_ne!(plain["history"], every["history"], "rounding differs");
-    let explained = run(&["explain", "--matrix", &path, "--restart", "2"]);
+    let explained = run(&["explain", "--matrix", &path, "--restart-every", "2"]);
     assert!(explained.out.contains("every 2"), "{}", explained.out);
 }
 

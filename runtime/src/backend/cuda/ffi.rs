@@ -290,16 +290,16 @@ pub struct Block {
 }
 
 impl Block {
-    /// Its address as other libraries take it.
-    pub(super) fn pointer(&self) -> *mut c_void {
-        self.address as *mut c_void
-    }
-
     /// The block as a vector.
     pub fn vector(&self, len: usize, element: Element) -> DeviceVector {
         // SAFETY: the block holds as many elements; that it lives longer is left to whoever is lent it, and checked at
         // every use by `Device::holds`.
         unsafe { DeviceVector::from_raw(self.address, len, element) }
+    }
+
+    /// Its address as other libraries take it.
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.address as *mut c_void
     }
 }
 

@@ -25,7 +25,7 @@ pub(in super::super) struct MatrixArgs {
     pub(in super::super) preconditioner: Option<String>,
     /// Compute the residual anew, b - A x, every N iterations, and keep the directions.
     #[arg(long, value_name = "N", requires = "matrix", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(in super::super) restart: Option<u32>,
+    pub(in super::super) restart_every: Option<u32>,
     /// What the tolerance is relative to: |b|, |b - A x0|, or nothing.
     #[arg(long, value_enum, requires = "matrix")]
     pub(in super::super) relative_to: Option<RelativeTo>,
