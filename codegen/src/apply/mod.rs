@@ -1,12 +1,14 @@
 //! Apply: a graph and a schedule become a complete loop program.
 //!
 //! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]); a placed main
-//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`].
+//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`]; [`merge`] joins fences in a row.
 
 mod build;
 mod debts;
 mod frame;
 mod homes;
+mod join;
+mod merge;
 mod rounds;
 mod sequence;
 mod split;
@@ -19,6 +21,7 @@ use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
 use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
+use crate::plan::predict::predict;
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
@@ -28,12 +31,17 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 
 /// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
-    let split;
-    let graph = match &schedule.main {
-        Some(_) => graph,
-        None => {
-            split = split::split_neighbour_updates(graph);
-            &split
+    let rewritten;
+    let graph = match (&schedule.main, schedule.predicted) {
+        (Some(_), None) => graph,
+        (Some(_), Some(sum)) => {
+            let predicted = predict(graph, sum);
+            rewritten = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            &rewritten
+        }
+        (None, _) => {
+            rewritten = split::split_neighbour_updates(graph);
+            &rewritten
         }
     };
     let homes = homes::homes(graph, schedule.main.as_ref())?;
@@ -99,9 +107,10 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
     let mut parts = sequencer.parts;
-    let prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
+    let mut prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
+    frame::mask_vectors(graph, &mut parts, &mut prepare);
     frame::project_solution(graph, &mut parts, solution, &mut finish);
-    let program = Program {
+    let mut program = Program {
         name: format!("{} {}", graph.name, schedule.name),
         operator: graph.operator.clone(),
         vectors: parts.vectors,
@@ -117,6 +126,8 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
         residual,
         finish,
     };
+    join::compact(&mut program);
+    merge::fences(&mut program);
     Ok((program, kept))
 }
 
@@ -138,10 +149,10 @@ fn check_solution_home(graph: &Graph, homes: &homes::Homes, schedule: &Schedule)
     while let Some(step) = stack.pop() {
         match step {
             Step::Node(n) => {
-                if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = graph.kind(*n)
-                    && homes.home.get(solution) != home
+                if let Some(solution) = graph.kind(*n).solution()
+                    && homes.home.get(&solution) != home
                 {
-                    let label = graph.label(*solution);
+                    let label = graph.label(solution);
                     return Err(Illegal(format!("{label} is not in the solution's buffer when the solve may end")));
                 }
             }

@@ -11,14 +11,14 @@
 //! [`names`] write kernels.
 
 mod balanced;
-mod builder;
+pub(crate) mod builder;
 mod coefficients;
 mod context;
 mod elimination;
 mod eval;
 mod factors;
 mod fence;
-mod fold;
+pub(crate) mod fold;
 mod images;
 mod landing;
 mod line;
@@ -89,9 +89,8 @@ pub enum MapError {
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut context = Context::new(program, options)?;
     let mut output = Output::default();
-    for table in 0..program.operator.tables.len() {
-        let launch = setup::table(&context, table)?;
-        let launch = output.launch(launch);
+    for made in setup::tables(&context)? {
+        let launch = output.launch(made);
         output.setup.push(launch);
     }
     for number in 0..program.sweeps.len() {

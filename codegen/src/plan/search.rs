@@ -4,18 +4,17 @@
 //! (all others are recomputed where they are read), and the time of every output. Outputs are placed in program
 //! order, each at its earliest time or up to one round later. Rounds of fewer sweeps than the scalars' recurrences
 //! take are not tried. A branch is cut when the words it is sure to move exceed those of a placement already found
-//! with as many sweeps or fewer by more than [`SLACK`]. What survives on the front of words, sweeps, buffers and
+//! with as many sweeps or fewer by more than [`Limits::slack`]. What survives on the front of words, sweeps, buffers and
 //! operations is returned, and whether the search came to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::Analysis;
+use super::few::Times;
 use super::model::{Instance, Model, UNPLACED};
 use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
 
-/// Words above the best that are still of interest: simpler sweeps may win with more words.
-const SLACK: f64 = 2.0;
 /// Outputs placed at the first look at what is stored.
 const FIRST_LOOK: usize = 100;
 /// Most buffers of one vector, beside those that a delayed update keeps.
@@ -33,11 +32,18 @@ pub struct Limits {
     pub optional: usize,
     /// Most outputs placed for each number of sweeps; what has been found until then counts.
     pub steps: usize,
+    /// Words that are known to be possible.
+    pub words: f64,
+    /// Words above the best that are still of interest: simpler sweeps may win with more words.
+    pub slack: f64,
+    /// Whether placements with another recurrence, and delayed updates, are looked for too. What is found without
+    /// them is the same either way.
+    pub alternatives: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sweeps: 3, optional: 5, steps: 10_000 }
+        Limits { sweeps: 3, optional: 5, steps: 10_000, words: f64::INFINITY, slack: 2.0, alternatives: true }
     }
 }
 
@@ -95,6 +101,18 @@ fn complete(model: &Model<'_>, mut p: Placement) -> Result<(Placement, Analysis)
     Ok((p, analysis))
 }
 
+/// The same placement with rounds that begin some sweeps later: what comes before is done ahead.
+pub fn begin_later(model: &Model<'_>, p: &Placement, sweeps: i64) -> Result<Placement, String> {
+    let mut later = Placement { first: p.first + sweeps, ..p.clone() };
+    let analysis = model.analyse(&later)?;
+    if analysis.versions.values().sum::<i64>() > p.versions.values().map(|v| i64::from(*v)).sum() {
+        return Err("more buffers".into());
+    }
+    later.versions = analysis.versions.iter().map(|(n, v)| (*n, u32::try_from(*v).unwrap_or(1))).collect();
+    later.behind.clone_from(&analysis.behind);
+    Ok(later)
+}
+
 /// What a search found.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -114,15 +132,21 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).collect();
     // Few stores first: what they find bounds the rest.
     stored.sort_by_key(BTreeSet::len);
-    let mut search = Search { model, steps: 0, until: 0, best: f64::INFINITY, found: Vec::new() };
+    let mut search = Search { model, steps: 0, until: 0, best: limits.words, slack: limits.slack, found: Vec::new() };
     let mut complete = optional.len() == all.len();
     let least = model.least_sweeps();
-    for sweeps in least..=limits.sweeps.max(least) {
+    // Other recurrences last, and never preferred to the program's own: without them the same is found.
+    let most = limits.sweeps.max(least);
+    let passes = [false, true].into_iter().filter(|others| !others || (limits.alternatives && !linear.is_empty()));
+    for (others, sweeps) in passes.flat_map(|others| (least..=most).map(move |sweeps| (others, sweeps))) {
         let mut open: Vec<(BTreeSet<NodeId>, BTreeSet<NodeId>)> = Vec::new();
         for stored in &stored {
             let known = |n: &NodeId| stored.contains(n) || carried.contains(n);
-            open.extend(subsets(&linear).filter(|l| l.iter().all(known)).map(|l| (stored.clone(), l)));
+            let choices = subsets(&linear).filter(|l| l.is_empty() != others && l.iter().all(known));
+            open.extend(choices.map(|l| (stored.clone(), l)));
         }
+        let comparable = search.found.iter().filter(|f| f.placement.sweeps <= sweeps);
+        search.best = comparable.map(|f| f.analysis.words).fold(f64::INFINITY, f64::min);
         // A short look at each before a long one at any: good placements found early cut the rest.
         search.steps = 0;
         for share in [FIRST_LOOK, limits.steps] {
@@ -133,7 +157,9 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
         }
         complete &= open.is_empty();
     }
-    search.delay();
+    if limits.alternatives {
+        search.delay();
+    }
     Outcome { front: search.front(), complete }
 }
 
@@ -149,6 +175,7 @@ struct Search<'m, 'g> {
     until: usize,
     /// Fewest words, with as many sweeps or fewer.
     best: f64,
+    slack: f64,
     found: Vec<Found>,
 }
 
@@ -193,7 +220,8 @@ impl Search<'_, '_> {
         };
         let times = self.model.scalar_times(p);
         let Some(earliest) = self.earliest(p, &times, *output) else { return };
-        let last = if placed == 0 { earliest } else { earliest + p.sweeps - 1 };
+        // With one sweep a round the next one is another choice: it loads what this one would recompute.
+        let last = if placed == 0 { earliest } else { earliest + (p.sweeps - 1).max(1) };
         for at in earliest..=last {
             if at == earliest || self.fits(p, &times, *output, at) {
                 p.times.insert(*output, at);
@@ -204,7 +232,7 @@ impl Search<'_, '_> {
     }
 
     /// First time at which all is there that the output reads of its own iteration.
-    fn earliest(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId) -> Option<i64> {
+    fn earliest(&self, p: &mut Placement, times: &Times, output: NodeId) -> Option<i64> {
         (0..=4 * p.sweeps).find(|at| self.fits(p, times, output, *at))
     }
 
@@ -216,11 +244,11 @@ impl Search<'_, '_> {
         reads
     }
 
-    fn fits(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId, at: i64) -> bool {
+    fn fits(&self, p: &mut Placement, times: &Times, output: NodeId, at: i64) -> bool {
         p.times.insert(output, at);
         let reads = self.model.sweep_reads(p, &[(output, 0)], at, false);
         p.times.insert(output, UNPLACED);
-        reads.is_ok_and(|reads| reads.scalars.iter().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
+        reads.is_ok_and(|reads| reads.scalars.keys().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
     }
 
     /// Words that a placement is sure to move once some outputs are placed, against the best known. What is stored is
@@ -242,7 +270,7 @@ impl Search<'_, '_> {
                 missing.remove(&v.0);
             }
         }
-        (words + missing.len()) as f64 > self.best + SLACK
+        (words + missing.len()) as f64 > self.best + self.slack
     }
 
     fn record(&mut self, p: &Placement) {
