@@ -7,7 +7,7 @@ use crate::loops::{
     BinaryOp, Control, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId,
     SumKind, Sweep, ValueId, ValueKind, VectorId, Version,
 };
-use kernelwright_syntax::program::{CompareOp, Function};
+use kernelwright_syntax::program::Function;
 
 const N: usize = 3;
 const POINTS: usize = N * N * N;
