@@ -14,7 +14,7 @@ use kernelwright_codegen::print;
 pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.compile.program.file)?;
     let kernels = match march::chosen(&loaded, args.compile.program.problem.as_deref())? {
-        Some(run) => march::kernels(&loaded, run, &args.compile.program, args.target.into())?,
+        Some(run) => march::kernels(&loaded, run, &args.compile, args.target.into())?,
         None => {
             let builder = choose_scheduled(&loaded, &args.compile);
             let (_, problem) = builder.chosen()?;

@@ -140,7 +140,10 @@ impl<'b> Marcher<'b> {
         let dt = every / output;
         let steps = (run.until / dt - 1e-6).ceil().max(1.0);
         if !(steps < 1e15 && dt > 0.0) {
-            return Err(Error::Input(format!("{}: until {} would take {steps:.0} steps of {dt:e}", run.name, run.until)));
+            return Err(Error::Input(format!(
+                "{}: until {} would take {steps:.0} steps of {dt:e}",
+                run.name, run.until
+            )));
         }
         let (output, steps) = (output as u64, steps as u64);
         let probes = Probe::all(bound)?;
@@ -193,7 +196,8 @@ impl<'b> Marcher<'b> {
         let (mut stepping, mut energy, mut outcome) = (0.0, start, Outcome::Finished);
         while step < self.steps {
             let next = self.next(step);
-            let (time, dt) = (self.time(step), if next == self.steps { self.time(next) - self.time(step) } else { self.dt });
+            let (time, dt) =
+                (self.time(step), if next == self.steps { self.time(next) - self.time(step) } else { self.dt });
             let clock = Instant::now();
             engine.advance(time, dt, next - step)?;
             stepping += clock.elapsed().as_secs_f64();

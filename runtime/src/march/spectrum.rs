@@ -63,7 +63,8 @@ impl Spectrum {
     /// The largest safe step. Dissipative fluxes have their largest eigenvalues near the real axis, where 0.86 of the
     /// reach is used; otherwise any place of the half disc must be stable.
     pub fn step(&self, reach: Reach) -> f64 {
-        let limit = if self.decay > 0.5 { SAFETY * reach.real } else { (SAFETY * reach.real).min(0.95 * reach.half_disc) };
+        let limit =
+            if self.decay > 0.5 { SAFETY * reach.real } else { (SAFETY * reach.real).min(0.95 * reach.half_disc) };
         limit / self.radius
     }
 
