@@ -5,6 +5,7 @@
 use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
@@ -59,6 +60,10 @@ pub fn operator(program: &Program, problem: &Problem) -> Result<math::Operator, 
 /// # Errors
 /// An array of the problem that cannot be read.
 pub fn facts(loaded: &Loaded, problem: &Problem, operator: &math::Operator) -> Result<Vec<KnownFact>, Error> {
+    if operator.space.rows().is_some() {
+        // A matrix brings its facts along.
+        return Ok(operator.facts.clone());
+    }
     let source = &loaded.program.operators[problem.operator];
     let required = loaded.program.solvers[problem.solver].operators.first().map(|argument| &argument.requires);
     let mut wanted: Vec<Fact> = source.claims.iter().map(|claim| claim.fact).collect();
@@ -92,9 +97,12 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
 ///
 /// # Errors
 /// A loop the compiler cannot handle.
-pub fn residual(program: &Program, problem: &Problem) -> Result<(loops::Program, VectorId), Error> {
-    let operator = operator(program, problem)?;
-    let graph = trace_in(program, problem, &operator, Precision::F64)?;
+pub fn residual(
+    program: &Program,
+    problem: &Problem,
+    operator: &math::Operator,
+) -> Result<(loops::Program, VectorId), Error> {
+    let graph = trace_in(program, problem, operator, Precision::F64)?;
     correct::residual(&graph).map_err(|error| Error::Internal(error.to_string()))
 }
 
@@ -114,21 +122,52 @@ fn trace_in(
     let place = |error: trace::TraceError| {
         Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
     };
-    trace::trace(input).map_err(place)
+    let graph = trace::trace(input).map_err(place)?;
+    graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;
+    Ok(graph)
 }
 
-/// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
+/// All stages from an operator up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
 /// preferred on the target.
 ///
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
-pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
-    let mut operator = operator(program, problem)?;
+pub fn plan(
+    program: &Program,
+    problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
+    plan_within(program, problem, operator, schedule, Limits::default())
+}
+
+/// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
+/// searched for. The choice is the same.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_to_run(
+    program: &Program,
+    problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
+    let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
+    plan_within(program, problem, operator, schedule, limits)
+}
+
+fn plan_within(
+    program: &Program,
+    problem: &Problem,
+    mut operator: math::Operator,
+    schedule: Option<&str>,
+    limits: Limits,
+) -> Result<Planned, Error> {
     if problem.precision == Precision::Mixed {
         operator = correct::homogeneous(&operator);
     }
     let graph = graph(program, problem, &operator)?;
-    let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
+    let plans = plan::plan(&graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
         None => preferred(&plans),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {
@@ -175,8 +214,7 @@ pub fn module(
         Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let grid = loops.operator.space.grid();
-    let mut variant = Variant::for_grid(target, grid);
+    let mut variant = Variant::for_grid(target, loops.operator.space.grid());
     for (key, value) in set {
         variant.set(key, value).map_err(Error::Usage)?;
     }

@@ -6,10 +6,11 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out and [`slots`] walks a row; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
+mod balanced;
 pub(crate) mod builder;
 mod coefficients;
 mod context;
@@ -88,9 +89,8 @@ pub enum MapError {
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut context = Context::new(program, options)?;
     let mut output = Output::default();
-    for table in 0..program.operator.tables.len() {
-        let launch = setup::table(&context, table)?;
-        let launch = output.launch(launch);
+    for made in setup::tables(&context)? {
+        let launch = output.launch(made);
         output.setup.push(launch);
     }
     for number in 0..program.sweeps.len() {

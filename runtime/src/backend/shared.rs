@@ -5,7 +5,10 @@ use std::rc::Rc;
 
 use kernelwright_codegen::kernel::{Element, Kernel};
 
-use super::{Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target};
+use super::{
+    Backend, BackendError, BufferHandle, CompileTimes, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
+    VectorMut, VectorRef,
+};
 
 /// A back end that is held in several places. Handles are those of the one below.
 #[derive(Clone)]
@@ -34,8 +37,17 @@ impl Backend for Shared {
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
         self.0.borrow_mut().write(buffer, values)
     }
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        self.0.borrow_mut().write_integers(buffer, values)
+    }
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
         self.0.borrow_mut().read(buffer, values)
+    }
+    fn write_from(&mut self, buffer: BufferHandle, from: VectorRef) -> Result<(), BackendError> {
+        self.0.borrow_mut().write_from(buffer, from)
+    }
+    fn read_into(&mut self, buffer: BufferHandle, into: VectorMut) -> Result<(), BackendError> {
+        self.0.borrow_mut().read_into(buffer, into)
     }
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
         self.0.borrow_mut().launch(kernel, args)
@@ -66,6 +78,9 @@ impl Backend for Shared {
     }
     fn kernel_info(&self, kernel: KernelHandle) -> Option<KernelInfo> {
         self.0.borrow().kernel_info(kernel)
+    }
+    fn compile_times(&self) -> CompileTimes {
+        self.0.borrow().compile_times()
     }
     fn counters(&self) -> Counters {
         self.0.borrow().counters()

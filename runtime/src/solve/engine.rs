@@ -1,15 +1,23 @@
 //! A compiled loop on a back end: its kernels, its buffers and which version of each vector is current.
+//!
+//! Where a matrix is stored in another order of rows, vectors on the device are in that order and those outside are not:
+//! they are brought into it on their way, each time.
 
+use std::sync::Arc;
+use std::time::Instant;
+
+use kernelwright_codegen::format::{Contents, Kind};
 use kernelwright_codegen::kernel::Element;
-use kernelwright_codegen::loops::{self, Role, ScalarId, VectorId, Version};
+use kernelwright_codegen::loops::{self, Control, Role, ScalarId, VectorId, Version};
 use kernelwright_codegen::math;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::Error;
 use super::cursor::{Cursor, Step};
+use super::outcome::Stages;
 use super::queue::Queue;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, Counters, KernelHandle};
+use crate::backend::{Backend, BufferHandle, Counters, Integers, KernelHandle, VectorMut, VectorRef};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -25,6 +33,8 @@ pub struct Engine {
     pub(super) limit: u32,
     /// Whether parameters or data changed since the tables were evaluated.
     pub(super) stale: bool,
+    /// Stages of compiling that happened here.
+    pub(super) stages: Stages,
 }
 
 /// The back end with everything on it; separate from the program so that cursors may borrow the latter.
@@ -41,6 +51,8 @@ pub(super) struct Device {
     data: Vec<BufferHandle>,
     buffers: Vec<BufferHandle>,
     queue: Queue,
+    /// Element r of a vector on the device is element `order[r]` outside.
+    order: Option<Arc<[u64]>>,
 }
 
 /// Which version of every vector is current; what a replay brings back.
@@ -55,7 +67,10 @@ impl Engine {
         limit: u32,
     ) -> Result<Self, Error> {
         check_shape(&program, &module)?;
+        let before = backend.compile_times();
         let kernels = backend.compile(&module.kernels)?;
+        let stages = Stages { backend: backend.compile_times().since(before), ..Stages::default() };
+        let begin = Instant::now();
         let mut device = Device {
             vectors: Vec::with_capacity(program.vectors.len()),
             current: vec![0; program.vectors.len()],
@@ -66,13 +81,15 @@ impl Engine {
             data: Vec::new(),
             buffers: Vec::new(),
             queue: Queue::default(),
+            order: None,
             backend,
             module,
             kernels,
         };
         device.allocate(&program)?;
         let raises = Raises::of(&program);
-        Ok(Engine { program, raises, device, limit, stale: true })
+        let stages = Stages { allocate: begin.elapsed(), ..stages };
+        Ok(Engine { program, raises, device, limit, stale: true, stages })
     }
 
     /// The loop program this runs.
@@ -131,25 +148,74 @@ impl Engine {
     }
 
     /// Sets a data array of the operator, by number.
-    pub fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+    pub fn set_data<'v>(&mut self, number: usize, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        let values = values.into();
         let name = &self.program.operator.data[number].name;
         expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
         self.stale = true;
-        self.device.write(self.device.data[number], values)
+        self.device.write_from(self.device.data[number], values)
+    }
+
+    /// Sets an array of a stored matrix, by number.
+    pub fn set_contents(&mut self, number: usize, contents: &Contents) -> Result<(), Error> {
+        let values = match contents {
+            Contents::Real(values) => return self.set_data(number, values),
+            Contents::U16(values) => Integers::U16(values),
+            Contents::U32(values) => Integers::U32(values),
+            Contents::U64(values) => Integers::U64(values),
+        };
+        let name = &self.program.operator.data[number].name;
+        expect_len(&format!("array `{name}`"), values.len(), self.data_len(number))?;
+        let device = &mut self.device;
+        device.flush()?;
+        Ok(device.backend.write_integers(device.data[number], values)?)
+    }
+
+    /// Vectors on the device are in an order of their own from now on: element r there is element `order[r]` outside.
+    pub fn set_order(&mut self, order: Option<&[u64]>) -> Result<(), Error> {
+        if let Some(order) = order {
+            expect_len("the order of rows", order.len(), self.vector_len())?;
+        }
+        self.device.order = order.map(Arc::from);
+        Ok(())
+    }
+
+    /// Runs steps from beginning to end, once, and waits for them.
+    pub fn run_section(&mut self, control: &[Control]) -> Result<(), Error> {
+        let device = &mut self.device;
+        device.clear_status()?;
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            device.perform(step)?;
+        }
+        device.flush()?;
+        Ok(device.backend.synchronize()?)
+    }
+
+    /// Seconds that sweeps and fences take on the device: the median of `repeats` times, each of several runs unless
+    /// one takes long.
+    pub fn time_section(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
+        self.device.time(control, repeats.max(1))
+    }
+
+    /// Gives back kernels and buffers, and the back end for another use.
+    pub fn into_backend(self) -> Box<dyn Backend> {
+        self.device.into_backend()
     }
 
     /// Sets the right-hand side.
-    pub fn set_rhs(&mut self, values: &[f64]) -> Result<(), Error> {
-        self.write_role("the right-hand side", Role::Rhs, values)
+    pub fn set_rhs<'v>(&mut self, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        self.write_role("the right-hand side", Role::Rhs, values.into())
     }
 
     /// Sets the initial guess. Without it a solve starts from the solution of the one before.
-    pub fn set_guess(&mut self, values: &[f64]) -> Result<(), Error> {
-        self.write_role("the guess", Role::Solution, values)
+    pub fn set_guess<'v>(&mut self, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        self.write_role("the guess", Role::Solution, values.into())
     }
 
     /// Reads the solution.
-    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
+    pub fn read_solution<'v>(&mut self, values: impl Into<VectorMut<'v>>) -> Result<(), Error> {
+        let values = values.into();
         expect_len("the solution", values.len(), self.vector_len())?;
         match vector_of(&self.program, Role::Solution) {
             Some(vector) => self.device.read_vector(vector, values),
@@ -192,7 +258,7 @@ impl Engine {
         Ok(self.device.status()?.0)
     }
 
-    fn write_role(&mut self, what: &str, role: Role, values: &[f64]) -> Result<(), Error> {
+    fn write_role(&mut self, what: &str, role: Role, values: VectorRef) -> Result<(), Error> {
         expect_len(what, values.len(), self.vector_len())?;
         match vector_of(&self.program, role) {
             Some(vector) => self.device.write_vector(vector, values),
@@ -231,7 +297,11 @@ impl Device {
             self.vectors.push(versions?);
         }
         for (number, data) in program.operator.data.iter().enumerate() {
-            let element = if data.profile { Element::F64 } else { real };
+            let element = match &data.stored {
+                Some(array) => element_of(array.kind, real),
+                None if data.profile => Element::F64,
+                None => real,
+            };
             self.data.push(self.backend.allocate(element, data_len(&program.operator, number).max(1))?);
         }
         for buffer in &self.module.buffers {
@@ -245,6 +315,10 @@ impl Device {
         for (vector, versions) in program.vectors.iter().zip(&self.vectors) {
             if let Role::Random(seed) = vector.role {
                 let values = random::fill(seed, 0, self.module.vector_len as usize);
+                let values = match &self.order {
+                    None => values,
+                    Some(order) => VectorRef::from(&values).gather(order)?,
+                };
                 for buffer in versions {
                     self.backend.write(*buffer, &values)?;
                 }
@@ -282,6 +356,13 @@ impl Device {
     }
 
     fn launch(&mut self, which: Which, number: usize) -> Result<(), Error> {
+        let (kernel, args) = self.resolved(which, number);
+        self.queue.push(kernel, args);
+        Ok(())
+    }
+
+    /// A launch with the buffers that are current.
+    fn resolved(&self, which: Which, number: usize) -> (KernelHandle, Vec<BufferHandle>) {
         let launch: &Launch = match which {
             Which::Setup => &self.module.setup[number],
             Which::Sweep(sweep) => &self.module.sweeps[sweep][number],
@@ -302,8 +383,44 @@ impl Device {
                 Arg::Module(number) => self.buffers[number],
             });
         }
-        self.queue.push(self.kernels[launch.kernel], args);
-        Ok(())
+        (self.kernels[launch.kernel], args)
+    }
+
+    /// See [`Engine::time_section`]; renaming of vectors is left out.
+    fn time(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
+        let mut launches = Vec::new();
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            let (which, count) = match step {
+                Step::Sweep(sweep) => (Which::Sweep(sweep.0), self.module.sweeps[sweep.0].len()),
+                Step::Fence(fence) => (Which::Fence(fence.0), self.module.fences[fence.0].len()),
+                Step::Rotate(_) | Step::Round => continue,
+            };
+            launches.extend((0..count).map(|number| self.resolved(which, number)));
+        }
+        self.flush()?;
+        let once = self.backend.record(&launches)?;
+        let timed = (0..WARM_UP).map(|_| self.backend.time(&once)).last().unwrap_or(Ok(0.0));
+        self.backend.forget(once);
+        let runs = if timed? > LONG { 1 } else { RUNS };
+        let many: Vec<_> = (0..runs).flat_map(|_| launches.iter().cloned()).collect();
+        let many = self.backend.record(&many)?;
+        let times: Result<Vec<f64>, _> = (0..repeats).map(|_| self.backend.time(&many)).collect();
+        self.backend.forget(many);
+        let mut times = times?;
+        times.sort_by(f64::total_cmp);
+        Ok(times[repeats / 2] / runs as f64)
+    }
+
+    fn into_backend(mut self) -> Box<dyn Backend> {
+        self.queue.forget(self.backend.as_mut());
+        let own = [self.scalars, self.params, self.status, self.history];
+        let vectors = self.vectors.iter().flatten();
+        for buffer in vectors.chain(&self.data).chain(&self.buffers).chain(&own) {
+            self.backend.free(*buffer);
+        }
+        self.backend.release(&self.kernels);
+        self.backend
     }
 
     /// A round of a loop begins.
@@ -385,14 +502,45 @@ impl Device {
         Ok(values)
     }
 
-    fn write_vector(&mut self, vector: VectorId, values: &[f64]) -> Result<(), Error> {
-        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        self.write(buffer, values)
+    /// As [`Device::write`], from memory of the caller.
+    fn write_from(&mut self, buffer: BufferHandle, values: VectorRef) -> Result<(), Error> {
+        self.flush()?;
+        Ok(self.backend.write_from(buffer, values)?)
     }
 
-    fn read_vector(&mut self, vector: VectorId, values: &mut [f64]) -> Result<(), Error> {
+    fn write_vector(&mut self, vector: VectorId, values: VectorRef) -> Result<(), Error> {
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        self.read(buffer, values)
+        match &self.order {
+            None => self.write_from(buffer, values),
+            Some(order) => {
+                let values = values.gather(order)?;
+                self.write(buffer, &values)
+            }
+        }
+    }
+
+    fn read_vector(&mut self, vector: VectorId, values: VectorMut) -> Result<(), Error> {
+        self.flush()?;
+        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
+        let Some(order) = self.order.clone() else { return Ok(self.backend.read_into(buffer, values)?) };
+        let mut inside = vec![0.0; values.len()];
+        self.backend.read(buffer, &mut inside)?;
+        Ok(values.scatter(&order, &inside)?)
+    }
+}
+
+/// Runs before the clock counts.
+const WARM_UP: usize = 3;
+/// Runs between two marks of the clock, and the seconds of one from which on one is enough.
+const RUNS: usize = 10;
+const LONG: f64 = 0.02;
+
+fn element_of(kind: Kind, real: Element) -> Element {
+    match kind {
+        Kind::Real => real,
+        Kind::U16 => Element::U16,
+        Kind::U32 => Element::U32,
+        Kind::U64 => Element::I64,
     }
 }
 
@@ -414,8 +562,11 @@ fn param_count(program: &loops::Program) -> usize {
 
 /// Elements of a data array: the sizes of its axes, plus one along the axis whose faces it lives on.
 fn data_len(operator: &math::Operator, number: usize) -> u64 {
-    let grid = operator.space.grid();
     let data = &operator.data[number];
+    if let Some(array) = &data.stored {
+        return array.len;
+    }
+    let grid = operator.space.grid();
     let extent = |axis: &usize| grid.axes[*axis].size + u64::from(data.half == Some(*axis));
     data.axes.iter().map(extent).product()
 }

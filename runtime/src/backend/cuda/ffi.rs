@@ -1,4 +1,5 @@
-//! The CUDA driver through cudarc; beside [`nvrtc`](super::nvrtc) the only file that names it.
+//! The CUDA driver through cudarc; beside [`nvrtc`](super::nvrtc) and [`cusparse`](super::cusparse) the only file
+//! that names it.
 //!
 //! What makes the calls sound: nothing is called before [`driver`] has found the library; memory, modules, graphs and
 //! events belong to values that keep the context alive and give them back when dropped; work is ordered on one
@@ -6,9 +7,11 @@
 //! the kernel's signature.
 #![allow(unsafe_code)]
 
+use super::vector::DeviceVector;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DriverError, result};
 use cudarc::nvrtc::Ptx;
+use kernelwright_codegen::kernel::Element;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -144,6 +147,19 @@ impl Device {
         &self.live
     }
 
+    /// The stream that everything is enqueued on.
+    pub(super) fn stream(&self) -> &CudaStream {
+        &self.stream
+    }
+
+    /// Enqueues setting every byte of a block.
+    pub(super) fn fill(&self, block: &Block, byte: u8) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        let bytes = block.bytes as usize;
+        // SAFETY: within the allocation; later work on the stream comes after it.
+        Ok(unsafe { result::memset_d8_async(block.address, byte, bytes, self.stream.cu_stream()) }?)
+    }
+
     /// Bytes of device memory that are free.
     pub fn free_memory(&self) -> Result<u64, Failure> {
         Ok(self.context.mem_get_info()?.0 as u64)
@@ -165,6 +181,29 @@ impl Device {
         // SAFETY: within the allocation; later work on the stream comes after it.
         unsafe { result::memset_d8_async(address, 0, bytes.max(1), self.stream.cu_stream()) }?;
         Ok(block)
+    }
+
+    /// Whether a range of addresses lies within one allocation of the device; an error where there is none.
+    pub fn holds(&self, address: u64, bytes: u64) -> Result<bool, Failure> {
+        self.context.bind_to_thread()?;
+        let (mut base, mut size) = (0, 0_usize);
+        // SAFETY: the driver looks the address up and reads nothing there.
+        unsafe { sys::cuMemGetAddressRange_v2(&raw mut base, &raw mut size, address) }.result()?;
+        Ok(address.checked_add(bytes).is_some_and(|end| end <= base + size as u64))
+    }
+
+    /// Enqueues copying bytes from an address, of which [`holds`](Self::holds) was asked, to the start of a block.
+    pub fn copy_in(&self, from: u64, to: &Block, bytes: usize) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        // SAFETY: both ranges lie in allocations that live: the one by the promise made for the vector.
+        Ok(unsafe { result::memcpy_dtod_async(to.address, from, bytes, self.stream.cu_stream()) }?)
+    }
+
+    /// The other way round.
+    pub fn copy_out(&self, from: &Block, to: u64, bytes: usize) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        // SAFETY: as above.
+        Ok(unsafe { result::memcpy_dtod_async(to, from.address, bytes, self.stream.cu_stream()) }?)
     }
 
     /// Loads a CUBIN, or PTX that ends with a zero byte.
@@ -248,6 +287,20 @@ pub struct Block {
     bytes: u64,
     stream: Arc<CudaStream>,
     live: Arc<Live>,
+}
+
+impl Block {
+    /// The block as a vector.
+    pub fn vector(&self, len: usize, element: Element) -> DeviceVector {
+        // SAFETY: the block holds as many elements; that it lives longer is left to whoever is lent it, and checked at
+        // every use by `Device::holds`.
+        unsafe { DeviceVector::from_raw(self.address, len, element) }
+    }
+
+    /// Its address as other libraries take it.
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.address as *mut c_void
+    }
 }
 
 impl Drop for Block {
