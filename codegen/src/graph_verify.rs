@@ -234,8 +234,9 @@ impl Verifier<'_> {
     /// Every value is read by something. (Acts have none; a variable's result may be left over.)
     fn idle(&mut self) {
         let is_value = |node: &&NodeId| match self.kind(**node) {
-            Some(NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
-            Some(NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) => false,
+            // A loop may assign a variable that only what follows it reads.
+            Some(NodeKind::Phi(_) | NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
+            Some(kind) if kind.raises() || matches!(kind, NodeKind::Measure { .. }) => false,
             Some(_) => !self.read.contains(node),
         };
         let idle: Vec<NodeId> = self.defined.iter().filter(is_value).copied().collect();
