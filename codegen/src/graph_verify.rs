@@ -1,4 +1,5 @@
-//! The verifier of graphs: what the planner may rely on. Run after the trace.
+//! The verifier of graphs: what the planner may rely on. Run after the trace. (That no dead node is left is the business
+//! of `trace::prune`; a dead one costs time and is not wrong.)
 
 use std::collections::BTreeSet;
 
@@ -11,8 +12,7 @@ use crate::graph::{
 /// # Errors
 /// Every violation: a bug of the trace.
 pub fn verify(graph: &Graph) -> Result<(), Vec<String>> {
-    let mut v =
-        Verifier { graph, known: BTreeSet::new(), defined: BTreeSet::new(), read: BTreeSet::new(), errors: vec![] };
+    let mut v = Verifier { graph, known: BTreeSet::new(), defined: BTreeSet::new(), errors: vec![] };
     v.region(&graph.start);
     let begun = v.known.clone();
     v.region(&graph.body);
@@ -23,7 +23,6 @@ pub fn verify(graph: &Graph) -> Result<(), Vec<String>> {
     if let Some(residual) = graph.true_residual {
         v.reads("the true residual", residual, Some(Type::Vector));
     }
-    v.idle();
     if v.errors.is_empty() { Ok(()) } else { Err(v.errors) }
 }
 
@@ -33,8 +32,6 @@ struct Verifier<'g> {
     known: BTreeSet<NodeId>,
     /// Nodes defined anywhere so far.
     defined: BTreeSet<NodeId>,
-    /// Nodes that something reads.
-    read: BTreeSet<NodeId>,
     errors: Vec<String>,
 }
 
@@ -63,7 +60,6 @@ impl Verifier<'_> {
 
     /// A use of a node, of a type where one is required.
     fn reads(&mut self, by: &str, node: NodeId, wanted: Option<Type>) {
-        self.read.insert(node);
         let Some(kind) = self.kind(node) else {
             return self.error(format!("{by} reads node {}, which does not exist", node.0));
         };
@@ -224,19 +220,6 @@ impl Verifier<'_> {
                 self.error(format!("{} is no variable of a branch", self.label(merge.node)));
                 None
             }
-        }
-    }
-
-    /// Every value is read by something. (Acts have none; a variable's result may be left over.)
-    fn idle(&mut self) {
-        let is_value = |node: &&NodeId| match self.kind(**node) {
-            Some(NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
-            Some(NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) => false,
-            Some(_) => !self.read.contains(node),
-        };
-        let idle: Vec<NodeId> = self.defined.iter().filter(is_value).copied().collect();
-        for node in idle {
-            self.error(format!("nothing reads {}", self.label(node)));
         }
     }
 }
