@@ -1,5 +1,4 @@
-//! The verifier of graphs: what the planner may rely on. Run after the trace. (That no dead node is left is the business
-//! of `trace::prune`; a dead one costs time and is not wrong.)
+//! The verifier of graphs: what the planner may rely on. Run after the trace.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,8 @@ use crate::graph::{
 /// # Errors
 /// Every violation: a bug of the trace.
 pub fn verify(graph: &Graph) -> Result<(), Vec<String>> {
-    let mut v = Verifier { graph, known: BTreeSet::new(), defined: BTreeSet::new(), errors: vec![] };
+    let mut v =
+        Verifier { graph, known: BTreeSet::new(), defined: BTreeSet::new(), read: BTreeSet::new(), errors: vec![] };
     v.region(&graph.start);
     let begun = v.known.clone();
     v.region(&graph.body);
@@ -23,6 +23,7 @@ pub fn verify(graph: &Graph) -> Result<(), Vec<String>> {
     if let Some(residual) = graph.true_residual {
         v.reads("the true residual", residual, Some(Type::Vector));
     }
+    v.idle();
     if v.errors.is_empty() { Ok(()) } else { Err(v.errors) }
 }
 
@@ -32,6 +33,8 @@ struct Verifier<'g> {
     known: BTreeSet<NodeId>,
     /// Nodes defined anywhere so far.
     defined: BTreeSet<NodeId>,
+    /// Nodes that something reads.
+    read: BTreeSet<NodeId>,
     errors: Vec<String>,
 }
 
@@ -60,12 +63,13 @@ impl Verifier<'_> {
 
     /// A use of a node, of a type where one is required.
     fn reads(&mut self, by: &str, node: NodeId, wanted: Option<Type>) {
+        self.read.insert(node);
         let Some(kind) = self.kind(node) else {
             return self.error(format!("{by} reads node {}, which does not exist", node.0));
         };
         let given = matches!(kind, NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution);
         let is = if kind.is_vector() { Type::Vector } else { Type::Scalar };
-        if matches!(kind, NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) {
+        if kind.raises() || matches!(kind, NodeKind::Measure { .. }) {
             return self.error(format!("{by} reads {}, which has no value", self.label(node)));
         }
         if wanted.is_some_and(|wanted| wanted != is) {
@@ -117,6 +121,10 @@ impl Verifier<'_> {
                 if *number >= self.graph.requires.len() {
                     self.error(format!("{by} is require {number}, which nothing is known of"));
                 }
+                self.condition(&by, condition, &mut wanted);
+                wanted.push((*solution, Type::Vector));
+            }
+            NodeKind::Guard { condition, solution } => {
                 self.condition(&by, condition, &mut wanted);
                 wanted.push((*solution, Type::Vector));
             }
@@ -220,6 +228,20 @@ impl Verifier<'_> {
                 self.error(format!("{} is no variable of a branch", self.label(merge.node)));
                 None
             }
+        }
+    }
+
+    /// Every value is read by something. (Acts have none; a variable's result may be left over.)
+    fn idle(&mut self) {
+        let is_value = |node: &&NodeId| match self.kind(**node) {
+            // A loop may assign a variable that only what follows it reads.
+            Some(NodeKind::Phi(_) | NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
+            Some(kind) if kind.raises() || matches!(kind, NodeKind::Measure { .. }) => false,
+            Some(_) => !self.read.contains(node),
+        };
+        let idle: Vec<NodeId> = self.defined.iter().filter(is_value).copied().collect();
+        for node in idle {
+            self.error(format!("nothing reads {}", self.label(node)));
         }
     }
 }
