@@ -34,4 +34,5 @@ mod solve_driver;
 mod solve_library;
 mod solve_mixed;
 mod solve_random;
+mod solve_schedules;
 mod sparse_product;
