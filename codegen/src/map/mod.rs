@@ -41,7 +41,7 @@ mod variant;
 
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, SweepId, ValueKind};
-use crate::module::{Launch, Module};
+use crate::module::{Arg, Launch, Module};
 
 use context::Context;
 pub use variant::Variant;
@@ -88,17 +88,11 @@ pub enum MapError {
 /// Maps a program to kernels.
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut context = Context::new(program, options)?;
-    let mut output = Output::default();
-    for made in setup::tables(&context)? {
-        let launch = output.launch(made);
-        output.setup.push(launch);
-    }
+    let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
         if program.operator.space.rows().is_some() {
-            let made = matrix::kernels(&mut context, SweepId(number))?;
-            let launches = made.into_iter().map(|made| output.launch(made)).collect();
-            output.sweeps.push(launches);
+            sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
         }
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
@@ -106,8 +100,18 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
             Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
             _ => point::kernel(&mut context, SweepId(number))?,
         };
+        sweeps.push(vec![made]);
+    }
+    // What no sweep reads is not set up: values of a side that only the affine part would read, say.
+    let reads = |table: usize| sweeps.iter().flatten().any(|(_, args)| args.contains(&Arg::Module(table)));
+    let mut output = Output::default();
+    for made in setup::tables(&context, &reads)? {
         let launch = output.launch(made);
-        output.sweeps.push(vec![launch]);
+        output.setup.push(launch);
+    }
+    for made in sweeps {
+        let launches = made.into_iter().map(|made| output.launch(made)).collect();
+        output.sweeps.push(launches);
     }
     for fence in &program.fences {
         let made = fence::kernel(&context, fence)?;
