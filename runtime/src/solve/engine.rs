@@ -471,7 +471,6 @@ impl Device {
     }
 }
 
-
 fn element_of(kind: Kind, real: Element) -> Element {
     match kind {
         Kind::Real => real,
