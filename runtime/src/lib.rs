@@ -13,6 +13,7 @@ pub mod bandwidth;
 pub mod cache;
 pub mod pipeline;
 pub mod solve;
+pub mod tune;
 pub mod probe;
 pub mod outputs;
 pub mod doctor;

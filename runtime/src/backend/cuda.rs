@@ -7,6 +7,7 @@ mod ffi;
 pub mod log;
 pub mod nvrtc;
 
+use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::{Offered, Signature};
 use super::slots::Slots;
@@ -148,8 +149,13 @@ impl CudaBackend {
         source: &Printed,
         signatures: Vec<Signature>,
     ) -> Result<Vec<KernelHandle>, BackendError> {
-        let shapes = signatures.iter().map(|signature| self.shape(signature)).collect::<Result<Vec<_>, _>>()?;
         let image = self.image(source, &signatures)?;
+        self.load_image(image, signatures)
+    }
+
+    /// Loads a compiled unit whose kernels have these signatures.
+    fn load_image(&mut self, image: Vec<u8>, signatures: Vec<Signature>) -> Result<Vec<KernelHandle>, BackendError> {
+        let shapes = signatures.iter().map(|signature| self.shape(signature)).collect::<Result<Vec<_>, _>>()?;
         let module = self.device.load(image).map_err(|failure| self.load_error(&failure))?;
         let mut ready = Vec::new();
         for (signature, shape) in signatures.into_iter().zip(shapes) {
@@ -288,6 +294,29 @@ impl CudaBackend {
     }
 }
 
+/// NVRTC in any thread; the card measures meanwhile.
+struct CudaBuild {
+    nvrtc: &'static Nvrtc,
+    architecture: u32,
+    form: Form,
+    arithmetic: Arithmetic,
+}
+
+impl Build for CudaBuild {
+    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+        super::verified(kernels)?;
+        let source = print::cuda_with_lines(kernels);
+        let options = Nvrtc::options(self.architecture, self.form, self.arithmetic, false);
+        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
+        let compiled = self.nvrtc.compile(&source.text, name, &options, self.form);
+        compiled.map(|compiled| compiled.image).map_err(|error| blame::name_kernel(error, &source))
+    }
+
+    fn beside(&self) -> bool {
+        true
+    }
+}
+
 impl Backend for CudaBackend {
     fn describe(&self) -> String {
         let facts = &self.device.facts;
@@ -405,6 +434,27 @@ impl Backend for CudaBackend {
             buffers: live.blocks.load(Relaxed),
             bytes: live.bytes.load(Relaxed),
             ..self.counters
+        }
+    }
+
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        let (nvrtc, architecture, form) = (self.nvrtc, self.architecture, self.form);
+        Some(Arc::new(CudaBuild { nvrtc, architecture, form, arithmetic: self.arithmetic }))
+    }
+
+    fn load(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        self.load_image(unit.to_vec(), kernels.iter().map(Signature::of).collect())
+    }
+
+    fn identity(&self) -> Identity {
+        let facts = &self.device.facts;
+        let (major, minor) = self.nvrtc.version;
+        let driver = ffi::driver().map_or_else(|why| why, |driver| format!("{:?}", driver.version));
+        Identity {
+            device: format!("{} (sm_{})", facts.name, facts.capability),
+            driver,
+            compiler: format!("NVRTC {major}.{minor}"),
+            options: Nvrtc::options(self.architecture, self.form, self.arithmetic, false),
         }
     }
 

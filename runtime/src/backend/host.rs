@@ -9,6 +9,7 @@ mod ffi;
 pub mod memory;
 mod pool;
 
+use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::{Offered, Signature};
 use super::slots::Slots;
@@ -96,10 +97,15 @@ impl HostBackend {
         source: &Printed,
         signatures: Vec<Signature>,
     ) -> Result<Vec<KernelHandle>, BackendError> {
-        let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
         let library = self.library(source, &signatures)?;
+        self.load_library(&library, signatures)
+    }
+
+    /// Loads a compiled unit whose kernels have these signatures.
+    fn load_library(&mut self, library: &[u8], signatures: Vec<Signature>) -> Result<Vec<KernelHandle>, BackendError> {
+        let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
         let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let unit = Arc::new(load(&library, &names)?);
+        let unit = Arc::new(load(library, &names)?);
         self.counters.modules += 1;
         let numbered = signatures.into_iter().zip(blocks).enumerate();
         let kernels =
@@ -140,17 +146,43 @@ impl HostBackend {
     }
 }
 
+/// Only well-formed kernels of one lane a block run here.
+fn for_host(kernels: &[Kernel]) -> Result<(), BackendError> {
+    super::verified(kernels)?;
+    if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
+        let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
+        return Err(BackendError::Argument(text));
+    }
+    Ok(())
+}
+
+/// The C compiler in any thread; it takes the cores that kernels are measured on.
+struct HostBuild {
+    compiler: Compiler,
+    arithmetic: Arithmetic,
+}
+
+impl Build for HostBuild {
+    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+        for_host(kernels)?;
+        let source = print::c_with_lines(kernels);
+        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
+        let library = self.compiler.compile(&source.text, name, self.arithmetic);
+        library.map_err(|error| blame::name_kernel(error, &source))
+    }
+
+    fn beside(&self) -> bool {
+        false
+    }
+}
+
 impl Backend for HostBackend {
     fn describe(&self) -> String {
         format!("host: {} threads, {}", self.pool.threads(), self.compiler.version)
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        super::verified(kernels)?;
-        if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
-            let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
-            return Err(BackendError::Argument(text));
-        }
+        for_host(kernels)?;
         self.compile_source(&print::c_with_lines(kernels), kernels.iter().map(Signature::of).collect())
     }
 
@@ -217,6 +249,35 @@ impl Backend for HostBackend {
 
     fn counters(&self) -> Counters {
         self.counters
+    }
+
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        Some(Arc::new(HostBuild { compiler: self.compiler.clone(), arithmetic: self.arithmetic }))
+    }
+
+    fn load(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        self.load_library(unit, kernels.iter().map(Signature::of).collect())
+    }
+
+    fn identity(&self) -> Identity {
+        let options = Compiler::options(self.arithmetic).into_iter().map(str::to_owned);
+        Identity {
+            device: self.processor.clone(),
+            driver: String::new(),
+            compiler: self.compiler.identity().join("\n"),
+            options: options.collect(),
+        }
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.pool.threads())
+    }
+
+    fn set_threads(&mut self, threads: usize) -> Result<(), BackendError> {
+        if threads != self.pool.threads() {
+            self.pool = Pool::new(Some(threads))?;
+        }
+        Ok(())
     }
 
     fn notices(&mut self) -> Vec<String> {

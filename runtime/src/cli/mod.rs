@@ -25,6 +25,7 @@ mod info;
 mod ir;
 mod list;
 mod solve;
+mod tune;
 mod verify;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
         Command::Emit(args) => emit::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Bench(args) => bench::run(&args, out),
+        Command::Tune(args) => tune::run(&args, out),
         Command::Info(args) => info::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
         Command::Doctor => doctor::run(out),
@@ -108,6 +110,9 @@ fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
     }
     if let Some(iterations) = args.iterations {
         builder = builder.iterations(iterations);
+    }
+    if args.untuned {
+        builder = builder.untuned();
     }
     let solver = builder.compile()?;
     solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));

@@ -1,10 +1,12 @@
 //! From a loaded program to a [`Solver`]: which problem, what is set, which back end.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kernelwright_codegen::loops::Program as Loops;
 use kernelwright_codegen::module::Module;
+use kernelwright_codegen::plan::Plan;
 use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
@@ -15,6 +17,7 @@ use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
+use crate::tune::{self, known};
 
 /// What to compile. Sizes, precision and schedule are part of the kernels; everything else can change from solve to
 /// solve.
@@ -31,6 +34,10 @@ pub struct Builder<'l> {
     choice: Choice,
     arithmetic: Arithmetic,
     cache: Option<Arc<Cache>>,
+    /// Whether choices of earlier tunes are used.
+    tuned: bool,
+    /// What a tune before compiling may take.
+    tune: Option<tune::Options>,
 }
 
 impl<'l> Builder<'l> {
@@ -47,6 +54,8 @@ impl<'l> Builder<'l> {
             choice: Choice::Auto,
             arithmetic: Arithmetic::default(),
             cache: None,
+            tuned: true,
+            tune: None,
         }
     }
 
@@ -102,6 +111,41 @@ impl<'l> Builder<'l> {
     pub fn cache(mut self, cache: Arc<Cache>) -> Self {
         self.cache = Some(cache);
         self
+    }
+
+    /// Leaves out what earlier tunes chose: the planner's schedule and the default variant.
+    pub fn untuned(mut self) -> Self {
+        self.tuned = false;
+        self
+    }
+
+    /// Tunes for so long when it is compiled, on the same device, and uses the result; what earlier tunes measured
+    /// counts. See [`Builder::tune_now`] for the report.
+    pub fn tune(mut self, budget: Duration) -> Self {
+        self.tune = Some(tune::Options { budget: Some(budget), ..tune::Options::default() });
+        self
+    }
+
+    /// Tunes now and stores the choice, which [`Builder::compile`] then uses. The back end is that of the builder.
+    ///
+    /// # Errors
+    /// As [`Builder::compile`].
+    pub fn tune_now(&self, options: &tune::Options, watch: tune::Watch) -> Result<tune::Report, Error> {
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
+        let opened = open(self.choice, self.arithmetic, &cache)?;
+        let (mut report, _) = tune::tune(self, opened.backend, options, watch)?;
+        report.notices.splice(0..0, opened.notices);
+        Ok(report)
+    }
+
+    /// The program, for the tuner.
+    pub(crate) fn loaded(&self) -> &'l Loaded {
+        self.loaded
+    }
+
+    /// The schedule that was asked for.
+    pub(crate) fn asked_schedule(&self) -> Option<&str> {
+        self.schedule.as_deref()
     }
 
     /// The problem as it will be compiled, and its number.
@@ -163,13 +207,50 @@ impl<'l> Builder<'l> {
     /// # Errors
     /// As [`Builder::compile`].
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
+        let Some(options) = &self.tune else { return self.compile_known(backend, Vec::new()) };
+        let (report, backend) = tune::tune(self, backend, options, &mut |_| ControlFlow::Continue(()))?;
+        self.compile_known(backend, report.notices)
+    }
+
+    /// Compiles what an earlier tune chose, if it still can be; else the default.
+    fn compile_known(&self, mut backend: Box<dyn Backend>, mut notices: Vec<String>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let schedule = self.schedule.as_deref();
-        let planned = pipeline::plan(&self.loaded.program, &problem, schedule)?;
-        let plan = planned.plan();
+        let program = &self.loaded.program;
+        let free = self.tuned && self.schedule.is_none() && self.variant.is_empty();
+        let found = if free { known::find(program, &problem, backend.as_ref()) } else { known::Found::default() };
+        notices.extend(found.notices);
+        let mut planned = pipeline::plan(program, &problem, self.schedule.as_deref())?;
+        let known = found.known.and_then(|known| {
+            let usable = known.usable(&planned.plans, backend.as_ref(), &problem);
+            usable.map_err(|why| notices.push(format!("what was tuned is not used: {why}"))).ok()
+        });
+        let mut variant = self.variant.as_slice();
+        if let Some(known) = &known {
+            (planned.chosen, variant) = (known.plan, known.known.variant.as_slice());
+            notices.push(known.known.text());
+            if let Some(threads) = known.known.threads {
+                backend.set_threads(threads)?;
+            }
+        }
+        let mut solver = self.load_plan(planned.plan(), variant, (number, problem), backend)?;
+        solver.compile_time = begin.elapsed();
+        solver.tuned = known.map(|known| known.known);
+        solver.notices.splice(0..0, notices);
+        Ok(solver)
+    }
+
+    /// Loads one plan under one variant.
+    pub(crate) fn load_plan(
+        &self,
+        plan: &Plan,
+        variant: &[(String, String)],
+        (number, problem): (usize, Problem),
+        backend: Box<dyn Backend>,
+    ) -> Result<Solver, Error> {
+        let begin = Instant::now();
         let words = Some(plan.cost.words);
-        let module = self.module(&plan.program, backend.target(), &problem)?;
+        let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations, variant)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
         let data = problem.data.len();
@@ -191,6 +272,7 @@ impl<'l> Builder<'l> {
             words,
             copy_bandwidth: None,
             notices,
+            tuned: None,
         })
     }
 }

@@ -75,6 +75,32 @@ impl Engine {
         Ok(Engine { program, raises, device, limit, stale: true })
     }
 
+    /// Gives everything on the back end back, and the back end itself.
+    pub fn close(self) -> Box<dyn Backend> {
+        let Device {
+            mut backend, mut queue, vectors, data, buffers, kernels, scalars, params, status, history, ..
+        } = self.device;
+        queue.close(backend.as_mut());
+        let own = [scalars, params, status, history];
+        let all = vectors.into_iter().flatten().chain(data).chain(buffers).chain(own);
+        all.for_each(|buffer| backend.free(buffer));
+        backend.release(&kernels);
+        backend
+    }
+
+    /// Threads that run kernels, where their number can be chosen.
+    pub fn threads(&self) -> Option<usize> {
+        self.device.backend.threads()
+    }
+
+    /// Chooses the number of threads, where there is such a choice.
+    ///
+    /// # Errors
+    /// A system that has no threads left.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
+        Ok(self.device.backend.set_threads(threads)?)
+    }
+
     /// The loop program this runs.
     pub fn program(&self) -> &loops::Program {
         &self.program

@@ -24,8 +24,10 @@ use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
 use super::outcome::{Report, Traffic};
+use crate::backend::Backend;
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
+use crate::tune::known::Known;
 
 /// A compiled problem with its buffers.
 ///
@@ -46,6 +48,8 @@ pub struct Solver {
     /// Measured copy bandwidth of the device, bytes per second.
     pub(super) copy_bandwidth: Option<f64>,
     pub(super) notices: Vec<String>,
+    /// What a tune chose, where it is in use.
+    pub(super) tuned: Option<Known>,
 }
 
 /// What has to be brought to the device before the next solve.
@@ -156,6 +160,26 @@ impl Solver {
     /// What the user should know about the choices made while compiling.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// The choice of an earlier tune that is in use, if there is one.
+    pub fn tuned(&self) -> Option<&Known> {
+        self.tuned.as_ref()
+    }
+
+    /// Gives everything on the back end back, and the back end itself.
+    pub fn close(self) -> Box<dyn Backend> {
+        self.engine.close()
+    }
+
+    /// Changes when a solve ends, within the limit it was compiled for.
+    pub(crate) fn limit(&mut self, tolerance: f64, iterations: u32) {
+        (self.problem.tolerance, self.problem.iterations) = (tolerance, iterations);
+    }
+
+    /// Threads that run kernels; see [`Engine::set_threads`].
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 
     /// Measures the copy bandwidth of the device, which reports compare with.
