@@ -170,31 +170,20 @@ impl CudaBackend {
 
     /// The compiled unit of a source, from the cache or from NVRTC.
     fn image(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
-        let (architecture, form, nvrtc) = (self.architecture, self.form, self.nvrtc);
-        let options = Nvrtc::options(architecture, form, self.arithmetic, false);
-        let compiler = format!("NVRTC {}.{}", nvrtc.version.0, nvrtc.version.1);
-        let key = KeyBuilder::new("cuda")
-            .part("compiler", &compiler)
-            .list("options", &options)
-            .part("source", &source.text)
-            .finish();
         let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let about = Description {
-            backend: "cuda".to_owned(),
-            kernels: names.iter().map(|&name| name.to_owned()).collect(),
-            compiler,
-            architecture: format!("sm_{architecture}"),
-            options: options.clone(),
-            source_bytes: source.text.len() as u64,
-            ..Description::default()
-        };
-        let mut compiled = false;
-        let result = self.cache.get_or_build(&key, about, || {
-            compiled = true;
-            nvrtc.compile(&source.text, names.first().unwrap_or(&"unit"), &options, form).map(|compiled| compiled.image)
-        });
+        let (compiled, image) = self.compiler().image(source, &names);
         self.counters.count_unit(compiled);
-        result.map_err(|error| blame::name_kernel(error, source))
+        image
+    }
+
+    fn compiler(&self) -> CudaBuild {
+        CudaBuild {
+            nvrtc: self.nvrtc,
+            architecture: self.architecture,
+            form: self.form,
+            arithmetic: self.arithmetic,
+            cache: self.cache.clone(),
+        }
     }
 
     /// Grid and block within what CUDA can launch.
@@ -300,16 +289,45 @@ struct CudaBuild {
     architecture: u32,
     form: Form,
     arithmetic: Arithmetic,
+    cache: Arc<Cache>,
+}
+
+impl CudaBuild {
+    /// The compiled unit of a source, from the cache or from NVRTC, and whether it was compiled now.
+    fn image(&self, source: &Printed, names: &[&str]) -> (bool, Result<Vec<u8>, BackendError>) {
+        let (architecture, form, nvrtc) = (self.architecture, self.form, self.nvrtc);
+        let options = Nvrtc::options(architecture, form, self.arithmetic, false);
+        let compiler = format!("NVRTC {}.{}", nvrtc.version.0, nvrtc.version.1);
+        let key = KeyBuilder::new("cuda")
+            .part("compiler", &compiler)
+            .list("options", &options)
+            .part("source", &source.text)
+            .finish();
+        let about = Description {
+            backend: "cuda".to_owned(),
+            kernels: names.iter().map(|&name| name.to_owned()).collect(),
+            compiler,
+            architecture: format!("sm_{architecture}"),
+            options: options.clone(),
+            source_bytes: source.text.len() as u64,
+            ..Description::default()
+        };
+        let mut compiled = false;
+        let result = self.cache.get_or_build(&key, about, || {
+            compiled = true;
+            nvrtc.compile(&source.text, names.first().unwrap_or(&"unit"), &options, form).map(|compiled| compiled.image)
+        });
+        (compiled, result.map_err(|error| blame::name_kernel(error, source)))
+    }
 }
 
 impl Build for CudaBuild {
-    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+    fn build(&self, kernels: &[Kernel], keep: bool) -> Result<Vec<u8>, BackendError> {
         super::verified(kernels)?;
-        let source = print::cuda_with_lines(kernels);
-        let options = Nvrtc::options(self.architecture, self.form, self.arithmetic, false);
-        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
-        let compiled = self.nvrtc.compile(&source.text, name, &options, self.form);
-        compiled.map(|compiled| compiled.image).map_err(|error| blame::name_kernel(error, &source))
+        let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        let cache = if keep { self.cache.clone() } else { Arc::new(Cache::none()) };
+        let compiler = CudaBuild { cache, ..*self };
+        compiler.image(&print::cuda_with_lines(kernels), &names).1
     }
 
     fn beside(&self) -> bool {
@@ -438,8 +456,7 @@ impl Backend for CudaBackend {
     }
 
     fn builder(&self) -> Option<Arc<dyn Build>> {
-        let (nvrtc, architecture, form) = (self.nvrtc, self.architecture, self.form);
-        Some(Arc::new(CudaBuild { nvrtc, architecture, form, arithmetic: self.arithmetic }))
+        Some(Arc::new(self.compiler()))
     }
 
     fn load(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {

@@ -115,30 +115,19 @@ impl HostBackend {
 
     /// The compiled unit of a source, from the cache or from the compiler.
     fn library(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
-        let options = Compiler::options(self.arithmetic);
-        let key = KeyBuilder::new("host")
-            .list("compiler", &self.compiler.identity())
-            .list("options", &options)
-            .part("processor", &self.processor)
-            .part("source", &source.text)
-            .finish();
         let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let about = Description {
-            backend: "host".to_owned(),
-            kernels: names.iter().map(|&name| name.to_owned()).collect(),
-            compiler: self.compiler.version.clone(),
-            architecture: std::env::consts::ARCH.to_owned(),
-            options: options.iter().map(|&option| option.to_owned()).collect(),
-            source_bytes: source.text.len() as u64,
-            ..Description::default()
-        };
-        let mut compiled = false;
-        let result = self.cache.get_or_build(&key, about, || {
-            compiled = true;
-            self.compiler.compile(&source.text, names.first().unwrap_or(&"unit"), self.arithmetic)
-        });
+        let (compiled, library) = self.build().library(source, &names);
         self.counters.count_unit(compiled);
-        result.map_err(|error| blame::name_kernel(error, source))
+        library
+    }
+
+    fn build(&self) -> HostBuild {
+        HostBuild {
+            compiler: self.compiler.clone(),
+            processor: self.processor.clone(),
+            arithmetic: self.arithmetic,
+            cache: self.cache.clone(),
+        }
     }
 
     fn buffer(&self, handle: BufferHandle) -> Result<&HostBuffer, BackendError> {
@@ -157,18 +146,48 @@ fn for_host(kernels: &[Kernel]) -> Result<(), BackendError> {
 }
 
 /// The C compiler in any thread; it takes the cores that kernels are measured on.
+#[derive(Clone)]
 struct HostBuild {
     compiler: Compiler,
+    processor: String,
     arithmetic: Arithmetic,
+    cache: Arc<Cache>,
+}
+
+impl HostBuild {
+    /// The compiled unit of a source, from the cache or from the compiler, and whether it was compiled now.
+    fn library(&self, source: &Printed, names: &[&str]) -> (bool, Result<Vec<u8>, BackendError>) {
+        let options = Compiler::options(self.arithmetic);
+        let key = KeyBuilder::new("host")
+            .list("compiler", &self.compiler.identity())
+            .list("options", &options)
+            .part("processor", &self.processor)
+            .part("source", &source.text)
+            .finish();
+        let about = Description {
+            backend: "host".to_owned(),
+            kernels: names.iter().map(|&name| name.to_owned()).collect(),
+            compiler: self.compiler.version.clone(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            source_bytes: source.text.len() as u64,
+            ..Description::default()
+        };
+        let mut compiled = false;
+        let result = self.cache.get_or_build(&key, about, || {
+            compiled = true;
+            self.compiler.compile(&source.text, names.first().unwrap_or(&"unit"), self.arithmetic)
+        });
+        (compiled, result.map_err(|error| blame::name_kernel(error, source)))
+    }
 }
 
 impl Build for HostBuild {
-    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+    fn build(&self, kernels: &[Kernel], keep: bool) -> Result<Vec<u8>, BackendError> {
         for_host(kernels)?;
-        let source = print::c_with_lines(kernels);
-        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
-        let library = self.compiler.compile(&source.text, name, self.arithmetic);
-        library.map_err(|error| blame::name_kernel(error, &source))
+        let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        let cache = if keep { self.cache.clone() } else { Arc::new(Cache::none()) };
+        HostBuild { cache, ..self.clone() }.library(&print::c_with_lines(kernels), &names).1
     }
 
     fn beside(&self) -> bool {
@@ -252,7 +271,7 @@ impl Backend for HostBackend {
     }
 
     fn builder(&self) -> Option<Arc<dyn Build>> {
-        Some(Arc::new(HostBuild { compiler: self.compiler.clone(), arithmetic: self.arithmetic }))
+        Some(Arc::new(self.build()))
     }
 
     fn load(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {

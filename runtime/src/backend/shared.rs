@@ -13,12 +13,17 @@ use super::{Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelI
 #[derive(Clone)]
 pub struct Shared {
     inner: Rc<RefCell<Box<dyn Backend>>>,
+    /// Units that were built already, with their kernels; each is loaded once.
+    ready: Rc<RefCell<Vec<Ready>>>,
 }
+
+/// Kernels with their unit.
+type Ready = (Vec<Kernel>, Vec<u8>);
 
 impl Shared {
     /// The first handle.
     pub fn new(backend: Box<dyn Backend>) -> Shared {
-        Shared { inner: Rc::new(RefCell::new(backend)) }
+        Shared { inner: Rc::new(RefCell::new(backend)), ready: Rc::default() }
     }
 
     /// The back end again, once all other handles are gone; otherwise the handle.
@@ -26,7 +31,13 @@ impl Shared {
     /// # Errors
     /// Another handle is alive.
     pub fn into_inner(self) -> Result<Box<dyn Backend>, Shared> {
-        Rc::try_unwrap(self.inner).map(RefCell::into_inner).map_err(|inner| Shared { inner })
+        let Shared { inner, ready } = self;
+        Rc::try_unwrap(inner).map(RefCell::into_inner).map_err(|inner| Shared { inner, ready })
+    }
+
+    /// Gives a unit that the builder made of these kernels: when they are compiled, it is loaded.
+    pub fn prepare(&self, kernels: Vec<Kernel>, unit: Vec<u8>) {
+        self.ready.borrow_mut().push((kernels, unit));
     }
 }
 
@@ -36,7 +47,11 @@ impl Backend for Shared {
         self.inner.borrow().describe()
     }
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        self.inner.borrow_mut().compile(kernels)
+        let at = self.ready.borrow().iter().position(|(known, _)| known == kernels);
+        match at.map(|at| self.ready.borrow_mut().swap_remove(at)) {
+            Some((_, unit)) => self.inner.borrow_mut().load(kernels, &unit),
+            None => self.inner.borrow_mut().compile(kernels),
+        }
     }
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
         self.inner.borrow_mut().allocate(element, len)

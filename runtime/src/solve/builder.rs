@@ -1,6 +1,7 @@
 //! From a loaded program to a [`Solver`]: which problem, what is set, which back end.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
+use crate::tune::store::Store;
 use crate::tune::{self, known};
 
 /// What to compile. Sizes, precision and schedule are part of the kernels; everything else can change from solve to
@@ -38,6 +40,8 @@ pub struct Builder<'l> {
     tuned: bool,
     /// What a tune before compiling may take.
     tune: Option<tune::Options>,
+    /// Where choices are kept, if not in the user's store.
+    store: Option<PathBuf>,
 }
 
 impl<'l> Builder<'l> {
@@ -56,6 +60,7 @@ impl<'l> Builder<'l> {
             cache: None,
             tuned: true,
             tune: None,
+            store: None,
         }
     }
 
@@ -119,6 +124,12 @@ impl<'l> Builder<'l> {
         self
     }
 
+    /// Where tunes keep what they measure and choose; the user's store by default.
+    pub fn tuned_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.store = Some(folder.into());
+        self
+    }
+
     /// Tunes for so long when it is compiled, on the same device, and uses the result; what earlier tunes measured
     /// counts. See [`Builder::tune_now`] for the report.
     pub fn tune(mut self, budget: Duration) -> Self {
@@ -136,6 +147,24 @@ impl<'l> Builder<'l> {
         let (mut report, _) = tune::tune(self, opened.backend, options, watch)?;
         report.notices.splice(0..0, opened.notices);
         Ok(report)
+    }
+
+    /// Tunes now, on a given back end, which is given back.
+    ///
+    /// # Errors
+    /// As [`Builder::compile`].
+    pub fn tune_on(
+        &self,
+        backend: Box<dyn Backend>,
+        options: &tune::Options,
+        watch: tune::Watch,
+    ) -> Result<(tune::Report, Box<dyn Backend>), Error> {
+        tune::tune(self, backend, options, watch)
+    }
+
+    /// The store in use.
+    pub(crate) fn store(&self) -> Store {
+        self.store.as_ref().map_or_else(Store::of_user, Store::at)
     }
 
     /// The program, for the tuner.
@@ -218,7 +247,8 @@ impl<'l> Builder<'l> {
         let (number, problem) = self.chosen()?;
         let program = &self.loaded.program;
         let free = self.tuned && self.schedule.is_none() && self.variant.is_empty();
-        let found = if free { known::find(program, &problem, backend.as_ref()) } else { known::Found::default() };
+        let found =
+            if free { known::find(self.store(), program, &problem, backend.as_ref()) } else { known::Found::default() };
         notices.extend(found.notices);
         let mut planned = pipeline::plan(program, &problem, self.schedule.as_deref())?;
         let known = found.known.and_then(|known| {

@@ -93,7 +93,7 @@ pub struct Bench<'p> {
     pub(super) step: Step,
     pub(super) roundoff: f64,
     pub(super) kit: Kit,
-    /// Random numbers, one per element of a vector.
+    /// Random numbers that vectors repeat.
     pub(super) source: BufferHandle,
     /// Copies of the step's vectors; the first is the one proofs use.
     pub(super) sets: Vec<BTreeMap<Version, BufferHandle>>,
@@ -150,7 +150,8 @@ impl<'p> Bench<'p> {
         (read, written): (BTreeSet<Version>, BTreeSet<Version>),
     ) -> Result<Bench<'p>, BackendError> {
         let (real, len) = (module.real, module.vector_len);
-        let source = room.filled(real, len, &random::fill(1, 0, len as usize))?;
+        let period = Kit::period(len);
+        let source = room.filled(real, period, &random::fill(1, 0, period as usize))?;
         let all: BTreeSet<Version> = read.union(&written).copied().collect();
         let mut sets = Vec::new();
         for _ in 0..copies(program, module, all.len() as u64) {
@@ -170,7 +171,7 @@ impl<'p> Bench<'p> {
         let (scalars, status) = (room.empty(Element::F64, scalar_count(program))?, room.empty(Element::I32, 2)?);
         let history = room.empty(Element::F64, history_len)?;
         let kit = Kit::new(room.backend, real, len)?;
-        Ok(Bench {
+        let bench = Bench {
             program,
             step,
             roundoff: if real == Element::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON },
@@ -190,8 +191,8 @@ impl<'p> Bench<'p> {
             tables,
             reference: Reference::default(),
             buffers: Vec::new(),
-        }
-        .with_setup(room.backend, module)?)
+        };
+        bench.with_setup(room.backend, module)
     }
 
     fn with_setup(mut self, backend: &mut dyn Backend, module: &Module) -> Result<Bench<'p>, BackendError> {
@@ -309,7 +310,7 @@ impl<'p> Bench<'p> {
     pub(super) fn reset_vectors(&self, backend: &mut dyn Backend, set: usize) -> Result<(), BackendError> {
         for (number, (version, buffer)) in self.sets[set].iter().enumerate() {
             if self.read.contains(version) {
-                self.kit.copy(backend, *buffer, self.source, 7919 * number as u64)?;
+                self.kit.spread(backend, *buffer, self.source, 7919 * number as u64)?;
             } else {
                 self.kit.fill(backend, *buffer, f64::NAN)?;
             }

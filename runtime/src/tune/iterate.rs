@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use kernelwright_codegen::plan::Plan;
-use kernelwright_syntax::program::Precision;
+use kernelwright_syntax::program::{Precision, Problem};
 
 use super::clock;
 use crate::backend::shared::Shared;
@@ -47,7 +47,7 @@ impl Runner {
         backend: Shared,
     ) -> Result<Runner, Error> {
         let (number, mut problem) = builder.chosen()?;
-        problem.iterations = problem.iterations.max(LONG.1);
+        problem.iterations = limit(&problem);
         let mut solver = builder.load_plan(plan.1, variant, (number, problem), Box::new(backend))?;
         match first(&mut solver) {
             Ok((history, truth)) => Ok(Runner {
@@ -79,8 +79,10 @@ impl Runner {
         // The recurrences of a Krylov loop magnify rounding; half of the digits are left for a few iterations.
         let tolerance = roundoff.sqrt();
         let first = other.history.first().copied().unwrap_or(0.0);
+        let near = |own: f64, expected: f64| (own - expected).abs() <= tolerance * expected.abs().max(first);
+        let differs = |own: f64, expected: f64| !near(own, expected);
         for (at, (own, expected)) in self.history.iter().zip(&other.history).enumerate() {
-            if !((own - expected).abs() <= tolerance * expected.abs().max(first)) {
+            if differs(*own, *expected) {
                 return Err(format!("the residual of iteration {at} is {own:e} instead of {expected:e}"));
             }
         }
@@ -88,7 +90,7 @@ impl Runner {
             return Err(format!("{} iterations instead of {}", self.history.len(), other.history.len()));
         }
         match (self.truth, other.truth) {
-            (Some(own), Some(expected)) if !((own - expected).abs() <= tolerance * expected.max(first)) => {
+            (Some(own), Some(expected)) if differs(own, expected) => {
                 Err(format!("the true residual is {own:e} instead of {expected:e}"))
             }
             _ => Ok(()),
@@ -138,6 +140,11 @@ impl Runner {
     pub fn close(self) {
         self.solver.close();
     }
+}
+
+/// Iterations that loops are compiled for.
+pub fn limit(problem: &Problem) -> u32 {
+    problem.iterations.max(LONG.1)
 }
 
 /// The first iterations from the problem's guess: measures, and the true residual after them.

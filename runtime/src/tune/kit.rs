@@ -14,6 +14,8 @@ const LANES: u64 = 256;
 const BLOCKS: u64 = 512;
 /// Elements of a block on the host.
 const PIECE: u64 = 1 << 14;
+/// Random numbers at most, a prime: longer vectors repeat them, out of step with every axis.
+const PERIOD: u64 = 1_048_573;
 
 /// What a comparison found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,9 +30,10 @@ pub struct Difference {
 
 /// The kernels for vectors of one length and type, loaded.
 pub struct Kit {
-    len: u64,
+    period: u64,
     fill: KernelHandle,
     copy: KernelHandle,
+    spread: KernelHandle,
     perturb: KernelHandle,
     compare: KernelHandle,
     /// One element: what is filled in, or how much is perturbed.
@@ -46,19 +49,21 @@ impl Kit {
     /// Compiles and allocates.
     pub fn new(backend: &mut dyn Backend, element: Element, len: u64) -> Result<Kit, BackendError> {
         let maker = Maker::new(backend.target(), element, len);
-        let kernels = backend.compile(&[maker.fill(), maker.copy(), maker.perturb(), maker.compare()])?;
+        let all = [maker.fill(), maker.copy(), maker.spread(), maker.perturb(), maker.compare()];
+        let kernels = backend.compile(&all)?;
         let lanes = maker.blocks * maker.lanes;
         let whole = if maker.index == IndexWidth::I64 { Element::I64 } else { Element::I32 };
         let (value, shift) = (backend.allocate(element, 1)?, backend.allocate(whole, 1)?);
         let found = backend.allocate(Element::F64, 3 * lanes)?;
-        let [fill, copy, perturb, compare] = [kernels[0], kernels[1], kernels[2], kernels[3]];
-        Ok(Kit { len, fill, copy, perturb, compare, value, shift, found, lanes })
+        let period = maker.period;
+        let [fill, copy, spread, perturb, compare] = std::array::from_fn(|n| kernels[n]);
+        Ok(Kit { period, fill, copy, spread, perturb, compare, value, shift, found, lanes })
     }
 
     /// Gives everything back.
     pub fn close(self, backend: &mut dyn Backend) {
         [self.value, self.shift, self.found].into_iter().for_each(|buffer| backend.free(buffer));
-        backend.release(&[self.fill, self.copy, self.perturb, self.compare]);
+        backend.release(&[self.fill, self.copy, self.spread, self.perturb, self.compare]);
     }
 
     /// Sets every element.
@@ -67,19 +72,34 @@ impl Kit {
         backend.launch(self.fill, &[target, self.value])
     }
 
-    /// `target[i] = source[(i + shift) mod n]`.
+    /// Numbers that [`Kit::spread`] and [`Kit::perturb`] read.
+    pub fn period(element_count: u64) -> u64 {
+        element_count.min(PERIOD)
+    }
+
+    /// Copies a vector.
     pub fn copy(
+        &self,
+        backend: &mut dyn Backend,
+        target: BufferHandle,
+        source: BufferHandle,
+    ) -> Result<(), BackendError> {
+        backend.launch(self.copy, &[target, source])
+    }
+
+    /// `target[i] = source[(i + shift) mod period]`.
+    pub fn spread(
         &self,
         backend: &mut dyn Backend,
         target: BufferHandle,
         source: BufferHandle,
         shift: u64,
     ) -> Result<(), BackendError> {
-        backend.write(self.shift, &[(shift % self.len) as f64])?;
-        backend.launch(self.copy, &[target, source, self.shift])
+        backend.write(self.shift, &[(shift % self.period) as f64])?;
+        backend.launch(self.spread, &[target, source, self.shift])
     }
 
-    /// `target[i] *= 1 + amount * noise[(i + shift) mod n]`.
+    /// `target[i] *= 1 + amount * noise[(i + shift) mod period]`.
     pub fn perturb(
         &self,
         backend: &mut dyn Backend,
@@ -88,7 +108,7 @@ impl Kit {
         shift: u64,
         amount: f64,
     ) -> Result<(), BackendError> {
-        backend.write(self.shift, &[(shift % self.len) as f64])?;
+        backend.write(self.shift, &[(shift % self.period) as f64])?;
         backend.write(self.value, &[amount])?;
         backend.launch(self.perturb, &[target, noise, self.shift, self.value])
     }
@@ -119,6 +139,7 @@ struct Maker {
     element: Element,
     real: Type,
     len: u64,
+    period: u64,
     index: IndexWidth,
     blocks: u64,
     lanes: u64,
@@ -130,13 +151,14 @@ impl Maker {
             Target::Cuda => (len.div_ceil(LANES).clamp(1, BLOCKS), LANES),
             Target::Host => (len.div_ceil(PIECE).max(1), 1),
         };
-        // A shifted index is below twice the length, and a strided one at most a stride beyond it.
+        // A shifted index is below twice the length, a strided one at most a stride beyond it.
         let wide = 2 * len + blocks * lanes >= 1 << 31;
         Maker {
             target,
             element,
             real: if element == Element::F32 { Type::F32 } else { Type::F64 },
             len,
+            period: Kit::period(len).max(1),
             index: if wide { IndexWidth::I64 } else { IndexWidth::I32 },
             blocks,
             lanes,
@@ -151,9 +173,16 @@ impl Maker {
     }
 
     fn copy(&self) -> Kernel {
-        let buffers = vec![self.vector("a", Access::Write), self.vector("b", Access::Read), self.shift()];
-        let mut made = Draft::new("tune_copy", "a[i] = b[(i + shift) mod n]", buffers);
-        let from = self.shifted(&mut made, 2);
+        let buffers = vec![self.vector("a", Access::Write), self.vector("b", Access::Read)];
+        let made = Draft::new("tune_copy", "a = b", buffers);
+        let store = Stmt::Store { buffer: BufferId(0), index: made.at(), value: load(1, made.at()) };
+        self.finish(made, Vec::new(), vec![store], Vec::new())
+    }
+
+    fn spread(&self) -> Kernel {
+        let buffers = vec![self.vector("a", Access::Write), self.numbers("b"), self.shift()];
+        let made = Draft::new("tune_spread", "a[i] = b[(i + shift) mod period]", buffers);
+        let from = self.shifted(&made, 2);
         let store = Stmt::Store { buffer: BufferId(0), index: made.at(), value: load(1, from) };
         self.finish(made, Vec::new(), vec![store], Vec::new())
     }
@@ -161,12 +190,12 @@ impl Maker {
     fn perturb(&self) -> Kernel {
         let buffers = vec![
             self.vector("a", Access::ReadWrite),
-            self.vector("noise", Access::Read),
+            self.numbers("noise"),
             self.shift(),
             self.single("amount", self.element),
         ];
-        let mut made = Draft::new("tune_perturb", "a[i] = a[i] + a[i] * amount * noise[(i + shift) mod n]", buffers);
-        let from = self.shifted(&mut made, 2);
+        let made = Draft::new("tune_perturb", "a[i] = a[i] + a[i] * amount * noise[(i + shift) mod period]", buffers);
+        let from = self.shifted(&made, 2);
         let factor = binary(Op::Mul, load(3, Expr::Int(0)), load(1, from));
         let change = binary(Op::Mul, load(0, made.at()), factor);
         let value = binary(Op::Add, load(0, made.at()), change);
@@ -250,10 +279,14 @@ impl Maker {
         }
     }
 
-    /// `(i + shift) mod n`.
-    fn shifted(&self, made: &mut Draft, shift: usize) -> Expr {
+    /// `(i + shift) mod period`.
+    fn shifted(&self, made: &Draft, shift: usize) -> Expr {
         let sum = binary(Op::Add, made.at(), load(shift, Expr::Int(0)));
-        binary(Op::Rem, sum, Expr::Int(self.len as i64))
+        binary(Op::Rem, sum, Expr::Int(self.period as i64))
+    }
+
+    fn numbers(&self, name: &str) -> Buffer {
+        Buffer { extent: self.period, ..self.vector(name, Access::Read) }
     }
 
     fn buffer(&self, name: &str, element: Element, access: Access) -> Buffer {
@@ -325,7 +358,7 @@ mod tests {
             let [a, b] = [0, 1].map(|_| backend.allocate(element, n).expect("a buffer"));
             let ramp: Vec<f64> = (0..n).map(|i| i as f64).collect();
             backend.write(a, &ramp).expect("numbers");
-            kit.copy(&mut backend, b, a, 999).expect("a launch");
+            kit.spread(&mut backend, b, a, 999).expect("a launch");
             let mut read = vec![0.0; n as usize];
             backend.read(b, &mut read).expect("numbers");
             assert_eq!((read[0], read[1], read[999]), (999.0, 0.0, 998.0));
@@ -333,7 +366,7 @@ mod tests {
             assert_eq!(found, Difference { largest: 999.0, scale: 999.0, missing: 0 });
             kit.fill(&mut backend, b, f64::NAN).expect("a launch");
             assert_eq!(kit.compare(&mut backend, a, b).expect("a launch").missing, n);
-            kit.copy(&mut backend, b, a, 0).expect("a launch");
+            kit.copy(&mut backend, b, a).expect("a launch");
             kit.perturb(&mut backend, b, a, 0, 1e-3).expect("a launch");
             let found = kit.compare(&mut backend, a, b).expect("a launch");
             assert!((found.largest - 1e-3 * 999.0 * 999.0).abs() < 0.1, "{found:?}");

@@ -55,9 +55,8 @@ pub struct Found {
 
 /// The choice for a problem on a back end: of these sizes, else of their class; the last one counts, since a tune
 /// takes the choice before into its final.
-pub fn find(program: &Program, problem: &Problem, backend: &dyn Backend) -> Found {
+pub fn find(mut store: Store, program: &Program, problem: &Problem, backend: &dyn Backend) -> Found {
     let Ok(family) = key::family(program, problem, backend) else { return Found::default() };
-    let mut store = Store::of_user();
     let records = store.read(&family);
     let class = key::class_of(&problem.sizes);
     let chosen = |record: &&Record| record.kind == Kind::Choice && record.verdict == Verdict::Timed;

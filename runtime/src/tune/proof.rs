@@ -29,11 +29,20 @@ const ROUNDOFFS: f64 = 16.0;
 const DRAWS: u64 = 2;
 /// Tables of more elements are not perturbed: they would have to pass through the host.
 const TABLE: u64 = 1 << 22;
+
+/// Whether two numbers are within a tolerance; nothing is within anything of a NaN.
+fn within(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance
+}
+
+/// Totals of sums with the sums of their parts' absolute values.
+type Totals = BTreeMap<SumId, (f64, f64)>;
+
 /// What the reference left, and by how much a candidate may differ.
 #[derive(Default)]
 pub(super) struct Reference {
     pub(super) vectors: BTreeMap<Version, (BufferHandle, f64)>,
-    sums: BTreeMap<SumId, (f64, f64)>,
+    sums: Totals,
     /// Scalars and history, with a tolerance each; the status word.
     scalars: Vec<(f64, f64)>,
     history: Vec<(f64, f64)>,
@@ -52,7 +61,7 @@ impl Bench<'_> {
         for version in &self.written {
             let kept = backend.allocate(real, len)?;
             self.reference.vectors.insert(*version, (kept, 0.0));
-            self.kit.copy(backend, kept, self.sets[0][version], 0)?;
+            self.kit.copy(backend, kept, self.sets[0][version])?;
         }
         let sums = self.totals(backend, candidate)?;
         let scalars = self.read_f64(backend, self.scalars, scalar_count(self.program) as usize)?;
@@ -110,7 +119,7 @@ impl Bench<'_> {
         &self,
         backend: &mut dyn Backend,
         candidate: &Candidate,
-        (sums, scalars, history): (&BTreeMap<SumId, (f64, f64)>, &[f64], &[f64]),
+        (sums, scalars, history): (&Totals, &[f64], &[f64]),
         found: &mut Responses,
     ) -> Result<(), BackendError> {
         for (version, largest) in &mut found.vectors {
@@ -135,7 +144,7 @@ impl Bench<'_> {
     fn settle(
         &mut self,
         backend: &mut dyn Backend,
-        sums: BTreeMap<SumId, (f64, f64)>,
+        sums: Totals,
         (scalars, history): (Vec<f64>, Vec<f64>),
         found: Responses,
         status: [f64; 2],
@@ -167,11 +176,7 @@ impl Bench<'_> {
     }
 
     /// Totals of the sums a sweep leaves, with the sum of their parts' absolute values.
-    fn totals(
-        &self,
-        backend: &mut dyn Backend,
-        candidate: &Candidate,
-    ) -> Result<BTreeMap<SumId, (f64, f64)>, BackendError> {
+    fn totals(&self, backend: &mut dyn Backend, candidate: &Candidate) -> Result<Totals, BackendError> {
         let Step::Sweep(number) = self.step else { return Ok(BTreeMap::new()) };
         let mut totals = BTreeMap::new();
         for sum in self.program.sweeps[number].sums.iter().map(|sum| sum.sum) {
@@ -209,7 +214,7 @@ impl Bench<'_> {
         }
         for (sum, (total, _)) in self.totals(backend, candidate)? {
             let (expected, tolerance) = self.reference.sums[&sum];
-            if !((total - expected).abs() <= tolerance) {
+            if !within(total, expected, tolerance) {
                 return Ok(Err(format!("sum {} is {total:e} instead of {expected:e} ± {tolerance:.1e}", sum.0)));
             }
         }
@@ -221,7 +226,7 @@ impl Bench<'_> {
         let history = self.read_f64(backend, self.history, self.reference.history.len())?;
         let wrong = |now: &[f64], expected: &[(f64, f64)]| {
             let differs =
-                |(n, (e, t)): (&f64, &(f64, f64))| !((n - e).abs() <= *t || n.is_nan() && e.is_nan() || n == e);
+                |(n, (e, t)): (&f64, &(f64, f64))| !(within(*n, *e, *t) || n.is_nan() && e.is_nan() || n == e);
             now.iter().zip(expected).position(differs)
         };
         if let Some(number) = wrong(&scalars, &self.reference.scalars) {
@@ -254,7 +259,7 @@ impl Bench<'_> {
             let ours = self.read_f64(backend, *kept, len)?;
             let expected = other.read_f64(theirs, expected, len)?;
             let limit = tolerance + more;
-            let differs = |(a, b): &(f64, f64)| !((a - b).abs() <= limit || a.is_nan() && b.is_nan());
+            let differs = |(a, b): &(f64, f64)| !(within(*a, *b, limit) || a.is_nan() && b.is_nan());
             if let Some((a, b)) = ours.into_iter().zip(expected).find(differs) {
                 let name = &self.program.vectors[version.vector.0].name;
                 return Ok(Err(format!("{name} is {a:e} and, interpreted, {b:e} (± {limit:.1e})")));
@@ -262,12 +267,12 @@ impl Bench<'_> {
         }
         for (sum, (total, tolerance)) in &self.reference.sums {
             let (expected, more) = other.reference.sums[sum];
-            if !((total - expected).abs() <= tolerance + more) {
+            if !within(*total, expected, tolerance + more) {
                 return Ok(Err(format!("sum {} is {total:e} and, interpreted, {expected:e}", sum.0)));
             }
         }
         let pairs = self.reference.scalars.iter().zip(&other.reference.scalars);
-        let wrong = pairs.filter(|(a, b)| !((a.0 - b.0).abs() <= a.1 + b.1 || a.0.is_nan() && b.0.is_nan())).count();
+        let wrong = pairs.filter(|(a, b)| !(within(a.0, b.0, a.1 + b.1) || a.0.is_nan() && b.0.is_nan())).count();
         Ok(if wrong == 0 { Ok(()) } else { Err(format!("{wrong} scalars differ from the interpreted ones")) })
     }
 }

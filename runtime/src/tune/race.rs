@@ -430,7 +430,8 @@ impl Race<'_, '_, '_> {
         let mut most = self.live.len();
         while self.live.len() > 1 && !self.session.stopped() {
             let backend = &mut self.session.backend();
-            for _ in 0..ROUND {
+            let rounds = if backend.small_problems_only().is_some() { 1 } else { ROUND };
+            for _ in 0..rounds {
                 for live in &mut self.live {
                     live.lap.sample(backend, &self.bench)?;
                 }
@@ -482,7 +483,7 @@ impl Race<'_, '_, '_> {
     fn close(mut self, bytes: u64) -> Searched {
         let best = self.winner();
         // What is still being compiled belongs to nobody else.
-        while self.session.workshop.take(true).is_some() {}
+        self.session.workshop.drop_all();
         let backend = &mut self.session.backend();
         for Live { candidate, lap, .. } in self.live.drain(..) {
             lap.close(backend);

@@ -79,12 +79,10 @@ impl<'w> Session<'w> {
     pub fn new(
         backend: Shared,
         options: Options,
-        inputs: Inputs,
+        (inputs, workshop): (Inputs, Workshop),
         mut store: Store,
-        workshop: Workshop,
         subject: Subject,
-        watch: Watch<'w>,
-        begin: Instant,
+        (watch, begin): (Watch<'w>, Instant),
     ) -> Session<'w> {
         let known = if options.fresh { Vec::new() } else { store.read(&subject.family) };
         let known = known.into_iter().filter(|record| record.key == subject.key).collect();
@@ -115,11 +113,6 @@ impl<'w> Session<'w> {
     /// A handle of the device.
     pub fn backend(&self) -> Shared {
         self.backend.clone()
-    }
-
-    /// The device again.
-    pub fn finish(self) -> (Shared, Store, Vec<Record>) {
-        (self.backend, self.store, self.known)
     }
 
     /// Candidates sent to the workshop so far.

@@ -17,10 +17,9 @@ use super::record::{About, Kind, Verdict};
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
 use super::session::{Session, Stage, Subject};
 use super::space::{Space, steps};
-use super::store::Store;
 use super::strategy::Choice;
 use super::workshop::{Mapping, Workshop};
-use super::{Options, Watch, key, known};
+use super::{Options, Watch, iterate, key, known};
 use crate::backend::Backend;
 use crate::backend::shared::Shared;
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
@@ -132,14 +131,14 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let beside = build.as_ref().is_some_and(|build| build.beside());
         // Beside a device one core is left to the thread that drives it.
         let workers = cores.saturating_sub(usize::from(beside)).clamp(1, WORKERS);
-        let workshop = Workshop::new(build, workers).map_err(|why| Error::Usage(why))?;
+        let workshop = Workshop::new(build, workers).map_err(Error::Internal)?;
         let mapping = Mapping {
             target: key::target_of(backend.target()),
             precision: problem.precision,
             history_len: pipeline::history_len(problem.iterations),
         };
-        let store = Store::of_user();
-        let session = Session::new(backend, options.clone(), inputs, store, workshop, subject, watch, begin);
+        let store = builder.store();
+        let session = Session::new(backend, options.clone(), (inputs, workshop), store, subject, (watch, begin));
         Ok(Tuner { builder, problem, planned, small, mapping, session, notices: Vec::new() })
     }
 
@@ -156,11 +155,14 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     fn schedules(&mut self) -> Result<(Vec<ScheduleTrial>, Runner, Vec<Near>), Error> {
         let exhaustive = self.session.options.strategy == Choice::Exhaustive;
         let most = if exhaustive { usize::MAX } else { SCHEDULES[0] };
+        let rivals: Vec<usize> = self.candidates().into_iter().take(most.saturating_sub(1)).collect();
+        let all = [self.planned.chosen].into_iter().chain(rivals.iter().copied().take(SCHEDULES[0]));
+        self.prepare(all.map(|plan| (plan, Vec::new())));
         let mut default = self.runner(self.planned.chosen, &[])?;
         let seconds = sampled(&mut default, &self.session)?;
         let mut trials = vec![self.tried(self.planned.chosen, Ok(seconds))];
         let mut near = vec![Near { plan: self.planned.chosen, seconds }];
-        for plan in self.candidates().into_iter().take(most.saturating_sub(1)) {
+        for plan in rivals {
             let late = self.session.options.budget.is_some_and(|all| self.session.elapsed() > all.mul_f64(FIRST));
             if late || self.session.over() {
                 break;
@@ -192,6 +194,21 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let mut numbers: Vec<usize> = (0..plans.len()).filter(fits).collect();
         numbers.sort_by(|a, b| pipeline::weight(&plans[*a]).total_cmp(&pipeline::weight(&plans[*b])));
         numbers
+    }
+
+    /// Compiles what will be loaded soon, side by side; what cannot be mapped or compiled is found out when it is
+    /// loaded.
+    fn prepare(&self, wanted: impl Iterator<Item = (usize, Vec<(String, String)>)>) {
+        let kernels = wanted.filter_map(|(plan, variant)| {
+            let plan = &self.planned.plans[plan];
+            let problem = Problem { iterations: iterate::limit(&self.problem), ..self.problem.clone() };
+            known::module(plan, self.session.target, &problem, &variant).ok().map(|module| module.kernels)
+        });
+        let kernels: Vec<_> = kernels.collect();
+        let units = self.session.workshop.units(&kernels);
+        for (kernels, unit) in kernels.into_iter().zip(units) {
+            unit.into_iter().for_each(|unit| self.session.backend().prepare(kernels.clone(), unit));
+        }
     }
 
     fn runner(&self, plan: usize, variant: &[(String, String)]) -> Result<Runner, Error> {
@@ -306,6 +323,11 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         if let Some(last) = self.session.last_choice() {
             let plan = self.planned.plans.iter().position(|plan| plan.schedule.name == last.schedule);
             wanted.extend(plan.map(|plan| (plan, last.variant.clone())));
+        }
+        wanted.retain(|(plan, variant)| *plan != default.plan || *variant != default.variant);
+        wanted.dedup();
+        if !self.session.stopped() {
+            self.prepare(wanted.iter().cloned());
         }
         let mut runners = vec![default];
         let mut longest = Duration::ZERO;

@@ -1,6 +1,7 @@
 //! Threads that prove candidates at small sizes and compile them, while the device measures others.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use kernelwright_codegen::map::{self, Own, Variant};
 use kernelwright_codegen::math;
 use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::Precision;
+use rayon::prelude::{IntoParallelRefIterator, ParallelIterator};
 
 use super::bench::Step;
 use super::exact;
@@ -112,6 +114,8 @@ pub struct Workshop {
     receiver: Receiver<Made>,
     busy: usize,
     workers: usize,
+    /// What is submitted belongs to a round; jobs of an earlier round are not begun any more.
+    round: Arc<AtomicU64>,
 }
 
 impl Workshop {
@@ -124,7 +128,7 @@ impl Workshop {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).thread_name(|n| format!("tune-{n}")).build();
         let (sender, receiver) = channel();
         let pool = pool.map_err(|error| format!("no threads to compile in: {error}"))?;
-        Ok(Workshop { pool, build, sender, receiver, busy: 0, workers })
+        Ok(Workshop { pool, build, sender, receiver, busy: 0, workers, round: Arc::default() })
     }
 
     /// Whether the device may measure while there is work.
@@ -147,13 +151,27 @@ impl Workshop {
     pub fn submit(&mut self, job: Job) {
         let (build, sender) = (self.build.clone(), self.sender.clone());
         self.busy += 1;
+        let (round, own) = (self.round.clone(), self.round.load(Ordering::Relaxed));
         self.pool.spawn(move || {
             let begin = Instant::now();
-            let unit = job.run(build.as_deref());
+            let current = round.load(Ordering::Relaxed) == own;
+            let unit = if current { job.run(build.as_deref()) } else { Err("dropped".to_string()) };
             let made = Made { number: job.number, unit, took: begin.elapsed() };
             // Nobody waits any more when the tune has ended.
             let _ = sender.send(made);
         });
+    }
+
+    /// Drops what is on its way; waits for what has begun.
+    pub fn drop_all(&mut self) {
+        self.round.fetch_add(1, Ordering::Relaxed);
+        while self.take(true).is_some() {}
+    }
+
+    /// Compiles units side by side, where the back end compiles apart; what fails is left to whoever loads it.
+    pub fn units(&self, units: &[Vec<Kernel>]) -> Vec<Option<Vec<u8>>> {
+        let Some(build) = &self.build else { return units.iter().map(|_| None).collect() };
+        self.pool.install(|| units.par_iter().map(|kernels| build.build(kernels, true).ok()).collect())
     }
 
     /// A finished candidate; waits for one where `wait` says so.
@@ -174,7 +192,7 @@ impl Job {
             proven.map_err(|why| format!("wrong at small sizes: {why}"))?;
         }
         match build {
-            Some(build) => build.build(&self.kernels).map(Some).map_err(|error| error.to_string()),
+            Some(build) => build.build(&self.kernels, false).map(Some).map_err(|error| error.to_string()),
             None => Ok(None),
         }
     }
