@@ -2,12 +2,14 @@
 //!
 //! Every stage of the compiler is one call here; the command shows what stands between two of them.
 
+use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Own, Variant};
-use kernelwright_codegen::math::{self, KnownFact, Space, Standing};
+use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::plan::search::Limits;
@@ -74,22 +76,54 @@ pub fn facts(loaded: &Loaded, problem: &Problem, operator: &math::Operator) -> R
     facts::test(source, operator, &wanted, &params, &data).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// Traces the solver of a problem on its operator.
+/// Traces the solver of a problem on its operator; in mixed precision the loop is one of f32.
 ///
 /// # Errors
 /// A loop the compiler cannot handle.
 pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) -> Result<Graph, Error> {
+    let precision = match problem.precision {
+        Precision::Mixed => Precision::F32,
+        precision => precision,
+    };
+    trace_in(program, problem, operator, precision)
+}
+
+/// In mixed precision: the program that computes the residual in f64, and the vector that holds it.
+///
+/// # Errors
+/// A loop the compiler cannot handle.
+pub fn residual(program: &Program, problem: &Problem) -> Result<(loops::Program, VectorId), Error> {
+    let operator = operator(program, problem)?;
+    let graph = trace_in(program, problem, &operator, Precision::F64)?;
+    correct::residual(&graph).map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn trace_in(
+    program: &Program,
+    problem: &Problem,
+    operator: &math::Operator,
+    precision: Precision,
+) -> Result<Graph, Error> {
     let input = trace::Input {
         operator,
         solvers: &program.solvers,
         solver: problem.solver,
         preconditioner: &problem.preconditioner,
-        precision: problem.precision,
+        precision,
     };
     let place = |error: trace::TraceError| {
         Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
     };
     trace::trace(input).map_err(place)
+}
+
+/// The operator that the loop solves with: in mixed precision without boundary values.
+///
+/// # Errors
+/// An operator the compiler cannot handle.
+pub fn operator_of_loop(program: &Program, problem: &Problem) -> Result<math::Operator, Error> {
+    let operator = operator(program, problem)?;
+    Ok(if problem.precision == Precision::Mixed { correct::homogeneous(&operator) } else { operator })
 }
 
 /// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
@@ -98,7 +132,7 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
 pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
-    let operator = operator(program, problem)?;
+    let operator = operator_of_loop(program, problem)?;
     let graph = graph(program, problem, &operator)?;
     let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
@@ -149,10 +183,10 @@ pub fn module(
         Target::Host => map::Target::Host,
     };
     let precision = match precision {
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let Space::Axes(grid) = &loops.operator.space;
+    let grid = loops.operator.space.grid();
     let mut variant = Variant::for_grid(target, grid);
     for (key, value) in set.iter().filter(|(key, _)| !key.contains('.')) {
         variant.set(key, value).map_err(Error::Usage)?;

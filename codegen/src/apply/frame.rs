@@ -7,7 +7,7 @@ use crate::loops::{
     BinaryOp, Control, FenceId, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId,
     SumKind, Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
 };
-use crate::math::{Operator, Rule, Space, TableExpr};
+use crate::math::{Operator, Rule, TableExpr};
 use crate::trace::unit_roundoff;
 use kernelwright_syntax::program::{CompareOp, Function};
 
@@ -28,7 +28,7 @@ pub(super) fn changes_rhs(operator: &Operator) -> bool {
 }
 
 fn unknowns(operator: &Operator) -> f64 {
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     grid.axes.iter().map(|a| a.size as f64).product::<f64>() * grid.components as f64
 }
 

@@ -18,11 +18,16 @@ use build::Parts;
 use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
-use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt};
+use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
 pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
+    apply_with_residual(graph, schedule).map(|(program, _)| program)
+}
+
+/// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
+pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let split;
     let graph = match &schedule.main {
         Some(_) => graph,
@@ -90,12 +95,13 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         frame::advance_iteration(&mut sequencer.parts, body);
     }
     let residual = sequencer.region(&graph.residual, None)?;
+    let kept = graph.true_residual.and_then(|r| Some(sequencer.vectors[*homes.home.get(&r)?]));
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
     let mut parts = sequencer.parts;
     let prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
     frame::project_solution(graph, &mut parts, solution, &mut finish);
-    Ok(Program {
+    let program = Program {
         name: format!("{} {}", graph.name, schedule.name),
         operator: graph.operator.clone(),
         vectors: parts.vectors,
@@ -110,7 +116,8 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         body,
         residual,
         finish,
-    })
+    };
+    Ok((program, kept))
 }
 
 fn zero(scalar: ScalarId) -> ScalarStmt {

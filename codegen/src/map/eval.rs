@@ -195,7 +195,9 @@ impl<'a, 'c> Eval<'a, 'c> {
             String::new()
         };
         let suffix = self.frame.suffix(self.cx, at);
+        let gathered = self.cx.operator().space.rows().is_some() && !self.frame.is_here(at);
         let here = match value.kind {
+            _ if gathered => "_at_column",
             ValueKind::Load(_) => "_here",
             _ => "_new",
         };

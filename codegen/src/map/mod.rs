@@ -6,7 +6,7 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out and [`slots`] walks a row; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
@@ -23,6 +23,7 @@ mod landing;
 mod line;
 mod line_plan;
 mod march;
+mod matrix;
 mod names;
 mod partition;
 mod parts;
@@ -33,6 +34,7 @@ mod rows;
 mod scalars;
 mod separators;
 mod setup;
+mod slots;
 mod sums;
 mod tidy;
 mod variant;
@@ -111,6 +113,12 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
         context.options = of.get(sweep.name.as_str()).unwrap_or(options);
+        if program.operator.space.rows().is_some() {
+            let made = matrix::kernels(&mut context, SweepId(number))?;
+            let launches = made.into_iter().map(|made| output.launch(made)).collect();
+            output.sweeps.push(launches);
+            continue;
+        }
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let made = match sweep.granule {
             Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,

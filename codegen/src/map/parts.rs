@@ -6,7 +6,7 @@
 
 use super::{Target, Variant};
 use crate::kernel::Element;
-use crate::loops::{Granule, Sweep, ValueKind};
+use crate::loops::{Granule, Program, Sweep, ValueKind};
 use crate::math::Grid;
 
 /// What a kernel does, as far as its shapes depend on it.
@@ -16,13 +16,20 @@ pub enum Work {
     Point,
     /// A sweep that solves along an axis.
     Line(usize),
+    /// A sweep with products of a sparse matrix.
+    Rows,
     /// The end of sums, and scalar statements.
     Fence,
 }
 
 impl Work {
     /// What a sweep is mapped to.
-    pub fn of(sweep: &Sweep) -> Work {
+    pub fn of(program: &Program, sweep: &Sweep) -> Work {
+        if program.operator.space.rows().is_some() {
+            let product = |kind: &ValueKind| matches!(kind, ValueKind::Apply(_) | ValueKind::Magnitude(_));
+            let products = sweep.values.iter().any(|value| product(&value.kind));
+            return if products { Work::Rows } else { Work::Point };
+        }
         let solves = sweep.values.iter().any(|value| matches!(value.kind, ValueKind::Solve(..)));
         match sweep.granule {
             Granule::Line(axis) if solves => Work::Line(axis),
@@ -52,13 +59,14 @@ impl Variant {
                 let others: Vec<u64> = (0..dims).filter(|other| *other != axis).map(size).collect();
                 cuda_line(axis, size(axis), &others, precision)
             }
+            (Target::Cuda, Work::Rows) => cuda_rows(size(0)),
             (Target::Cuda, Work::Fence) => vec![part("fence_lanes", [32, 64, 128, 256, 512, 1024])],
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
                 vec![part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
             }
-            (Target::Host, Work::Fence) => Vec::new(),
+            (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
         };
         parts.into_iter().filter(|part| part.values.len() > 1).collect()
     }
@@ -135,6 +143,15 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
         part("columns", ["auto", "8", "16", "32", "64"]),
         part("line_resident", ["auto", "0", "1", "2", "3", "4"]),
         blocks,
+    ]
+}
+
+fn cuda_rows(n: u64) -> Vec<Part> {
+    vec![
+        part("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
+        part("row_unroll", [1, 2, 4, 8]),
+        part("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
+        part("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
     ]
 }
 

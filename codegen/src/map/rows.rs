@@ -333,10 +333,10 @@ pub(super) fn shifted(at: &Position, shift: Shift) -> Position {
 pub(super) fn has_unknown(op: &Operator, e: &math::Expr) -> bool {
     use math::Expr as E;
     match e {
-        E::Unknown(..) => true,
+        E::Unknown(..) | E::Gather(_) => true,
         E::Flux(f, _) => has_unknown(op, &op.fluxes[*f].value),
-        E::Number(_) | E::Param(_) | E::Table(..) | E::Data(..) => false,
-        E::Neg(a) => has_unknown(op, a),
+        E::Number(_) | E::Param(_) | E::Table(..) | E::Data(..) | E::Entry => false,
+        E::Neg(a) | E::Slots(a) => has_unknown(op, a),
         E::Binary(_, a, b) | E::Compare(_, a, b) => has_unknown(op, a) || has_unknown(op, b),
         E::Call(_, args) => args.iter().any(|a| has_unknown(op, a)),
         E::Select(c, a, b) => [c, a, b].iter().any(|e| has_unknown(op, e)),

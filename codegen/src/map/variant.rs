@@ -33,6 +33,10 @@ pub struct Variant {
     pub simd: u64,
     /// CUDA: lanes of the block that finishes sums.
     pub fence_lanes: u32,
+    /// CUDA, products of a matrix: lanes that share a row, a power of two up to 32; none leaves it to the lengths of rows.
+    pub row_lanes: Option<u32>,
+    /// CUDA, products of a matrix: slots of a row that are asked for together.
+    pub row_unroll: u32,
 }
 
 /// Blocks that keep a device busy: eight for each of 132 multiprocessors.
@@ -67,6 +71,8 @@ impl Variant {
             tile: tile(target, size(1), size(2)),
             simd: 256,
             fence_lanes: 256,
+            row_lanes: None,
+            row_unroll: 4,
         }
     }
 
@@ -85,6 +91,8 @@ impl Variant {
             "tile" => self.tile = pair(key, value)?,
             "simd" => self.simd = number(key, value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
+            "row_lanes" => self.row_lanes = optional(key, value)?,
+            "row_unroll" => self.row_unroll = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
                 return Err(format!("`{key}` is not part of a variant; its parts are {}", keys.join(", ")));
@@ -109,6 +117,8 @@ impl Variant {
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
             ("simd", self.simd.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
+            ("row_lanes", auto(self.row_lanes)),
+            ("row_unroll", self.row_unroll.to_string()),
         ]
     }
 
@@ -137,6 +147,12 @@ impl Variant {
         }
         if self.columns.is_some_and(|n| n == 0 || n > 1024) {
             return Err(MapError::Variant("a block has between 1 and 1024 lines side by side".into()));
+        }
+        if self.row_lanes.is_some_and(|n| !n.is_power_of_two() || n > 32) {
+            return Err(MapError::Variant("the lanes that share a row are a power of two up to 32".into()));
+        }
+        if self.row_unroll > 32 {
+            return Err(MapError::Variant("at most 32 slots are asked for together".into()));
         }
         if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));

@@ -289,6 +289,10 @@ impl<'g> Model<'g> {
                 }
                 false
             }
+            // Each gathered row would be computed as often as the matrix reads it.
+            NodeKind::Map(_) | NodeKind::Diagonal(_) if near && self.gathers() => {
+                return Err("a value is recomputed at the rows that a matrix gathers".into());
+            }
             _ => near,
         };
         for arg in self.graph.kind(node).args() {
@@ -299,6 +303,11 @@ impl<'g> Model<'g> {
             }
         }
         Ok(())
+    }
+
+    /// Whether neighbours are the columns of a matrix.
+    fn gathers(&self) -> bool {
+        self.graph.operator.space.rows().is_some()
     }
 
     fn scalar(&self, _: &Placement, value: Instance, _: At, r: &mut Reads) {

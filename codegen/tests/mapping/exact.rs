@@ -12,7 +12,6 @@ use kernelwright_codegen::kernel_verify;
 use kernelwright_codegen::loops::{Control, Fence, Program, Role, ScalarId, ScalarStmt, VectorId, status};
 use kernelwright_codegen::lower::lower;
 use kernelwright_codegen::map::{Options, Target, Variant, map};
-use kernelwright_codegen::math::Space;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 use kernelwright_codegen::plan::{Plan, plan, search::Limits};
 use kernelwright_codegen::trace::{Input, trace};
@@ -71,7 +70,7 @@ fn filled(memory: &mut Memory<Modular>, len: usize, seed: u64) -> BufferHandle {
 
 impl<'p> Machine<'p> {
     fn new(program: &'p Program, target: Target) -> Machine<'p> {
-        let Space::Axes(grid) = &program.operator.space;
+        let grid = program.operator.space.grid();
         let variant = Variant::for_grid(target, grid);
         let options = Options { target, precision: Element::F64, history_len: HISTORY, variant };
         let module = map(program, &options).unwrap_or_else(|e| panic!("{}: {e}", program.name));

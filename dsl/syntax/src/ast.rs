@@ -10,7 +10,7 @@ use crate::source::{Source, Span};
 pub struct Ast {
     /// What it was read from.
     pub source: Source,
-    /// Operators, solvers and problems in source order.
+    /// Operators, solvers, problems and formats in source order.
     pub items: Vec<Item>,
 }
 
@@ -34,6 +34,8 @@ pub enum ItemKind {
     Solver(Vec<Takes>, Vec<Documented<Step>>),
     /// `problem NAME { … }`
     Problem(Vec<Documented<Setting>>),
+    /// `format NAME { … }`
+    Format(Vec<Documented<Layout>>),
 }
 
 /// A statement with its `///` lines and place.
@@ -142,6 +144,19 @@ pub struct Setting {
     pub name: Option<Name>,
     /// The value.
     pub value: Expr,
+}
+
+/// A statement of a format.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layout {
+    /// `rows sort(length, descending).chunk(32).pad(longest);` — steps, each a name or a call.
+    Rows(Vec<Expr>),
+    /// `store chunk, slot, lane;` — loops around an entry, the outermost first.
+    Store(Vec<Name>),
+    /// `lengths kept;`
+    Lengths(Name),
+    /// `index delta(u16, base = row, escape);`
+    Index(Expr),
 }
 
 /// An expression.

@@ -7,6 +7,7 @@ mod array;
 mod boundary;
 mod expression;
 mod extent;
+mod format;
 mod names;
 mod number;
 mod operator;
@@ -17,15 +18,16 @@ mod vector;
 
 use crate::ast::{Ast, Item, ItemKind};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::program::{Operator, Program, Solver};
+use crate::program::{Format, Operator, Program, Solver};
 use crate::source::Span;
 use std::collections::HashMap;
 
-/// Operators and solvers by name; none where the declaration has errors of its own.
+/// Operators, solvers and formats; none where the declaration has errors of its own.
 #[derive(Default)]
 struct Declared {
     operators: Vec<Option<Operator>>,
     solvers: Vec<Option<Solver>>,
+    formats: Vec<Option<Format>>,
     operator_names: HashMap<String, usize>,
     solver_names: HashMap<String, usize>,
 }
@@ -46,9 +48,10 @@ pub fn check(ast: &Ast) -> Result<Program, Diagnostics> {
     }
     let operators: Option<Vec<Operator>> = declared.operators.into_iter().collect();
     let solvers: Option<Vec<Solver>> = declared.solvers.into_iter().collect();
-    match (operators, solvers) {
-        (Some(operators), Some(solvers)) if errors.is_empty() => {
-            Ok(Program { file: ast.source.name.clone(), operators, solvers, problems })
+    let formats: Option<Vec<Format>> = declared.formats.into_iter().collect();
+    match (operators, solvers, formats) {
+        (Some(operators), Some(solvers), Some(formats)) if errors.is_empty() => {
+            Ok(Program { file: ast.source.name.clone(), operators, solvers, problems, formats })
         }
         _ => Err(Diagnostics::new(ast.source.clone(), errors)),
     }
@@ -66,6 +69,18 @@ pub(crate) fn library_solver(item: &Item) -> Result<Solver, Vec<Diagnostic>> {
     }
 }
 
+/// Checks one format on its own.
+pub(crate) fn library_format(item: &Item) -> Result<Format, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let ItemKind::Format(layouts) = &item.kind else {
+        return Err(vec![Diagnostic::new("library", item.name.span, "this is not a format")]);
+    };
+    match format::format(item, layouts, &mut errors) {
+        Some(format) if errors.is_empty() => Ok(format),
+        _ => Err(errors),
+    }
+}
+
 fn declare(item: &Item, declared: &mut Declared, errors: &mut Vec<Diagnostic>) {
     let before = errors.len();
     match &item.kind {
@@ -79,11 +94,15 @@ fn declare(item: &Item, declared: &mut Declared, errors: &mut Vec<Diagnostic>) {
             declared.solver_names.entry(item.name.text.clone()).or_insert(declared.solvers.len());
             declared.solvers.push(solver);
         }
+        ItemKind::Format(layouts) => {
+            let format = format::format(item, layouts, errors).filter(|_| errors.len() == before);
+            declared.formats.push(format);
+        }
         ItemKind::Problem(_) => {}
     }
 }
 
-/// Operators, solvers and problems each have names of their own.
+/// Operators, solvers, problems and formats each have names of their own.
 fn duplicates(ast: &Ast, errors: &mut Vec<Diagnostic>) {
     let mut seen: HashMap<(u8, &str), Span> = HashMap::new();
     for item in &ast.items {
@@ -91,6 +110,7 @@ fn duplicates(ast: &Ast, errors: &mut Vec<Diagnostic>) {
             ItemKind::Operator(_) => (0, "operator"),
             ItemKind::Solver(..) => (1, "solver"),
             ItemKind::Problem(_) => (2, "problem"),
+            ItemKind::Format(_) => (3, "format"),
         };
         match seen.get(&(kind, item.name.text.as_str())) {
             Some(first) => errors.push(

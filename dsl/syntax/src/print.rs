@@ -5,7 +5,7 @@
 
 mod expression;
 
-use crate::ast::{Ast, Clause, Documented, Expr, Item, ItemKind, Name, Position, Setting, Side, Step, Takes};
+use crate::ast::{Ast, Clause, Documented, Expr, Item, ItemKind, Layout, Name, Position, Setting, Side, Step, Takes};
 pub use expression::expression;
 
 /// The whole program.
@@ -38,6 +38,13 @@ fn item(item: &Item) -> String {
                 out.push_str(&format!("    {}\n", setting(&setting_.kind)));
             }
         }
+        ItemKind::Format(layouts) => {
+            out.push_str(&format!("format {name} {{\n"));
+            for layout_ in layouts {
+                doc(&mut out, &layout_.doc, 1);
+                out.push_str(&format!("    {}\n", layout(&layout_.kind)));
+            }
+        }
     }
     out.push_str("}\n");
     out
@@ -50,6 +57,19 @@ fn doc(out: &mut String, text: &str, level: usize) {
     for line in text.split('\n') {
         let blank = if line.is_empty() { "" } else { " " };
         out.push_str(&format!("{}///{blank}{line}\n", "    ".repeat(level)));
+    }
+}
+
+/// A statement of a format, with its `;`.
+fn layout(layout: &Layout) -> String {
+    match layout {
+        Layout::Rows(steps) => {
+            let steps: Vec<String> = steps.iter().map(expression).collect();
+            format!("rows {};", steps.join("."))
+        }
+        Layout::Store(nest) => format!("store {};", names(nest, ", ")),
+        Layout::Lengths(word) => format!("lengths {};", word.text),
+        Layout::Index(coding) => format!("index {};", expression(coding)),
     }
 }
 

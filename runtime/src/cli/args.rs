@@ -75,8 +75,8 @@ pub(super) struct ProgramArgs {
     /// Set a size or a parameter; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(super) set: Vec<(String, f64)>,
-    /// Precision of vectors, instead of the problem's.
-    #[arg(long, value_name = "f32|f64", value_parser = precision)]
+    /// Precision of vectors, instead of the problem's (mixed: solution and residual in f64, the loop in f32).
+    #[arg(long, value_name = "f32|f64|mixed", value_parser = precision)]
     pub(super) precision: Option<Precision>,
 }
 
@@ -155,13 +155,28 @@ pub(super) struct SolveArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kernelwright bench model.kw --backend cuda --runs 20
+  kernelwright bench pcg --sizes 256x256x128,1024x1024x128 --precisions f32,f64
+  kernelwright bench pcg --backend host --sizes 64x64x64 --schedules all
   kernelwright bench model.kw --set nx=512 --json > before.json
 
-Every run starts from the problem's guess; the first one is not counted.")]
+`pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
+one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.")]
 pub(super) struct BenchArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
+    /// Sizes of the grid, one case for each.
+    #[arg(long, value_name = "NXxNYx…", value_delimiter = ',', value_parser = sizes)]
+    pub(super) sizes: Vec<Sizes>,
+    /// Precisions, one case for each.
+    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = precision)]
+    pub(super) precisions: Vec<Precision>,
+    /// Schedules by name, one case for each; `all` for all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "schedule")]
+    pub(super) schedules: Vec<String>,
+    /// Words a point that the floor moves; by default the fewest of a schedule with the program's own arithmetic (9 for
+    /// the model problem).
+    #[arg(long, value_name = "WORDS", value_parser = above_zero)]
+    pub(super) floor: Option<f64>,
     /// Counted runs.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) runs: u32,
@@ -239,13 +254,20 @@ impl TuneArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  kernelwright explain examples/programs/pressure_correction.kw")]
+  kernelwright explain examples/programs/pressure_correction.kw
+  kernelwright explain examples/programs/pressure_correction.kw --bandwidth 4240 --paper")]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub(super) compile: CompileArgs,
-    /// What the schedule is chosen for.
-    #[arg(long, value_enum, default_value = "cuda")]
-    pub(super) target: TargetArg,
+    /// Whose copy bandwidth is measured; the first of them that is there by default.
+    #[arg(long, value_enum)]
+    pub(super) target: Option<TargetArg>,
+    /// Copy bandwidth for predicted times, instead of a measured one.
+    #[arg(long, value_name = "GB/s", value_parser = above_zero)]
+    pub(super) bandwidth: Option<f64>,
+    /// Also count words and operations as the paper of the model problem does.
+    #[arg(long)]
+    pub(super) paper: bool,
 }
 
 #[derive(Debug, Args)]
@@ -327,6 +349,19 @@ impl From<TargetArg> for Target {
     }
 }
 
+/// Sizes of the axes of a grid.
+#[derive(Debug, Clone)]
+pub(super) struct Sizes(pub(super) Vec<usize>);
+
+/// `256x256x128`.
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let one = |size: &str| match size.trim().parse() {
+        Ok(0) | Err(_) => Err(format!("`{size}` is not a size; write 256x256x128")),
+        Ok(size) => Ok(size),
+    };
+    text.split('x').map(one).collect::<Result<Vec<usize>, String>>().map(Sizes)
+}
+
 fn part(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_string(), value.trim().to_string()))
@@ -339,12 +374,13 @@ fn assignment(text: &str) -> Result<(String, f64), String> {
     Ok((name.trim().to_string(), number))
 }
 
-/// `f32` or `f64`.
+/// `f32`, `f64` or `mixed`.
 fn precision(text: &str) -> Result<Precision, String> {
     match text {
         "f32" => Ok(Precision::F32),
         "f64" => Ok(Precision::F64),
-        _ => Err("vectors are f32 or f64".to_string()),
+        "mixed" => Ok(Precision::Mixed),
+        _ => Err("vectors are f32 or f64, or mixed".to_string()),
     }
 }
 
@@ -361,6 +397,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a tolerance is zero or greater".to_string()) }
+}
+
+/// A number greater than zero.
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if number > 0.0 && number.is_finite() { Ok(number) } else { Err("greater than zero".to_string()) }
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod paper;
 mod solve;
 mod tune;
 mod verify;
@@ -102,8 +103,8 @@ fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
     }
 }
 
-/// Compiles a problem and says on standard error what the user should know.
-fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+/// The problem that the arguments name, with where and how far it is solved.
+fn compile_with<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
     let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
@@ -114,7 +115,12 @@ fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
     if args.untuned {
         builder = builder.untuned();
     }
-    let solver = builder.compile()?;
+    builder
+}
+
+/// Compiles a problem and says on standard error what the user should know.
+fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+    let solver = compile_with(loaded, args).compile()?;
     solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
     Ok(solver)
 }

@@ -122,5 +122,14 @@ pub(super) fn precision_name(precision: Precision) -> &'static str {
     match precision {
         Precision::F32 => "f32",
         Precision::F64 => "f64",
+        Precision::Mixed => "mixed",
+    }
+}
+
+/// Bytes of a word of the vectors that a loop moves.
+pub(super) fn word_bytes(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 | Precision::Mixed => 4.0,
+        Precision::F64 => 8.0,
     }
 }

@@ -12,8 +12,10 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
 use super::engine::Engine;
+use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
 use crate::backend::open::{Choice, open};
+use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
@@ -231,6 +233,25 @@ impl<'l> Builder<'l> {
         Ok(solver)
     }
 
+    /// In mixed precision, what is kept in f64; it shares the back end.
+    fn refined(
+        &self,
+        backend: Box<dyn Backend>,
+        problem: &Problem,
+    ) -> Result<(Box<dyn Backend>, Option<Refinement>), Error> {
+        if problem.precision != Precision::Mixed {
+            return Ok((backend, None));
+        }
+        let shared = Shared::new(backend);
+        let residual = pipeline::residual(&self.loaded.program, problem)?;
+        let (target, limit) = (shared.target(), problem.iterations);
+        // Parts of single kernels are those of the loop.
+        let variant: Vec<_> = self.variant.iter().filter(|(key, _)| !key.contains('.')).cloned().collect();
+        let module = pipeline::module(&residual.0, target, Precision::F64, limit, &variant)?;
+        let refinement = Refinement::new(residual, module, &shared, limit)?;
+        Ok((Box::new(shared), Some(refinement)))
+    }
+
     /// Compiles and loads on a given back end.
     ///
     /// # Errors
@@ -281,6 +302,8 @@ impl<'l> Builder<'l> {
         let begin = Instant::now();
         let words = Some(plan.cost.words);
         let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations, variant)?;
+        let name = plan.schedule.name.clone();
+        let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
         let data = problem.data.len();
@@ -290,6 +313,7 @@ impl<'l> Builder<'l> {
             problem,
             folder: self.loaded.folder.clone(),
             engine,
+            refinement,
             set: self.set.clone(),
             stale: Stale {
                 params: true,
@@ -299,6 +323,7 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            schedule: name,
             words,
             copy_bandwidth: None,
             notices,

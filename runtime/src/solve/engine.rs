@@ -6,7 +6,7 @@ use kernelwright_codegen::math;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::Error;
-use super::cursor::Step;
+use super::cursor::{Cursor, Step};
 use super::queue::Queue;
 use super::raise::Raises;
 use crate::backend::{Backend, BufferHandle, Counters, KernelHandle};
@@ -193,6 +193,31 @@ impl Engine {
         Ok(self.device.backend.synchronize()?)
     }
 
+    /// Sets everything as it is before a solve.
+    pub(super) fn begin(&mut self, tolerance: f64) -> Result<(), Error> {
+        let mut scalars = vec![0.0; self.program.scalars.len().max(ScalarId::RESERVED)];
+        scalars[ScalarId::TOLERANCE.0] = tolerance;
+        self.device.set_scalars(&scalars)?;
+        self.device.clear_status()?;
+        self.device.fill_random(&self.program)
+    }
+
+    /// Runs a section from beginning to end, whatever was raised before; returns the status it leaves.
+    pub(super) fn run(&mut self, section: Section) -> Result<i32, Error> {
+        let control = match section {
+            Section::Prepare => &self.program.prepare,
+            Section::Start => &self.program.start,
+            Section::Residual => &self.program.residual,
+            Section::Finish => &self.program.finish,
+        };
+        self.device.clear_status()?;
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            self.device.perform(step)?;
+        }
+        Ok(self.device.status()?.0)
+    }
+
     fn write_role(&mut self, what: &str, role: Role, values: &[f64]) -> Result<(), Error> {
         expect_len(what, values.len(), self.vector_len())?;
         match vector_of(&self.program, role) {
@@ -203,7 +228,27 @@ impl Engine {
     }
 }
 
+/// A section of a program that can be run by itself.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub(super) enum Section {
+    Prepare,
+    Start,
+    Residual,
+    Finish,
+}
+
 impl Device {
+    /// The current buffer of a vector.
+    pub(super) fn current(&self, vector: VectorId) -> BufferHandle {
+        self.vectors[vector.0][self.current[vector.0] as usize]
+    }
+
+    /// The current buffer of the vector with a role.
+    pub(super) fn of_role(&self, program: &loops::Program, role: Role) -> Option<BufferHandle> {
+        vector_of(program, role).map(|vector| self.current(vector))
+    }
+
     fn allocate(&mut self, program: &loops::Program) -> Result<(), Error> {
         let (real, len) = (self.module.real, self.module.vector_len);
         for vector in &program.vectors {
@@ -293,7 +338,7 @@ impl Device {
     }
 
     /// Enqueues what was put off; to be called before anything that depends on it.
-    fn flush(&mut self) -> Result<(), Error> {
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
         Ok(self.queue.flush(self.backend.as_mut())?)
     }
 
@@ -395,7 +440,7 @@ fn param_count(program: &loops::Program) -> usize {
 
 /// Elements of a data array: the sizes of its axes, plus one along the axis whose faces it lives on.
 fn data_len(operator: &math::Operator, number: usize) -> u64 {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let data = &operator.data[number];
     let extent = |axis: &usize| grid.axes[*axis].size + u64::from(data.half == Some(*axis));
     data.axes.iter().map(extent).product()

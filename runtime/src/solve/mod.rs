@@ -11,6 +11,7 @@ mod driver;
 mod cursor;
 mod raise;
 mod verdict;
+mod refine;
 mod outcome;
 
 pub use builder::Builder;

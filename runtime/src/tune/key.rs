@@ -7,7 +7,7 @@
 use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::kernel::{Element, Kernel};
 use kernelwright_codegen::map::{self, Variant, Work};
-use kernelwright_codegen::math::{self, Space};
+use kernelwright_codegen::math;
 use kernelwright_codegen::{math_text, print};
 use kernelwright_syntax::program::{Precision, Problem, Program};
 
@@ -42,7 +42,7 @@ pub fn class_of(sizes: &[usize]) -> String {
 /// A program that cannot be lowered at small sizes.
 pub fn family(program: &Program, problem: &Problem, backend: &dyn Backend) -> Result<String, Error> {
     let small = small(problem).swap_remove(0);
-    let operator = pipeline::operator(program, &small)?;
+    let operator = pipeline::operator_of_loop(program, &small)?;
     let graph = pipeline::graph(program, &small, &operator)?;
     Ok(family_of(&operator, &graph, problem.precision, backend.target(), &backend.identity()))
 }
@@ -76,7 +76,7 @@ pub fn exact(family: &str, sizes: &[usize], space: &str) -> String {
 
 /// The candidates for some sizes, as text.
 pub fn space(target: Target, operator: &math::Operator, precision: Precision) -> String {
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let axes = (0..grid.axes.len()).map(Work::Line);
     let works = axes.chain([Work::Point, Work::Fence]);
     let parts = works.flat_map(|work| Variant::parts(target_of(target), grid, element_of(precision), work));
@@ -105,7 +105,7 @@ pub fn target_of(target: Target) -> map::Target {
 /// The element type of a precision.
 pub fn element_of(precision: Precision) -> Element {
     match precision {
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     }
 }

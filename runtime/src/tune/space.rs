@@ -2,7 +2,7 @@
 
 use kernelwright_codegen::loops::{Control, Program, ScalarId};
 use kernelwright_codegen::map::{self, Variant, Work};
-use kernelwright_codegen::math::{self, Grid};
+use kernelwright_codegen::math::Grid;
 use kernelwright_syntax::program::Precision;
 
 use super::bench::Step;
@@ -23,9 +23,9 @@ pub struct Space {
 impl Space {
     /// The candidates of a step.
     pub fn of(target: map::Target, program: &Program, precision: Precision, step: Step) -> Space {
-        let math::Space::Axes(grid) = &program.operator.space;
+        let grid = program.operator.space.grid();
         let work = match step {
-            Step::Sweep(number) => Work::of(&program.sweeps[number]),
+            Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
             Step::Fence(_) => Work::Fence,
         };
         let default = Variant::for_grid(target, grid);
@@ -128,13 +128,14 @@ fn expected(target: map::Target, grid: &Grid, work: Work, variant: &Variant) -> 
             let lanes = points / size(axis) * split;
             (LANES / lanes).max(1.0) * if split > 1.0 { 1.0 } else { 2.0 }
         }
+        (map::Target::Cuda, Work::Rows) => 1.0,
         (map::Target::Cuda, Work::Fence) => 1.0 + 0.1 * (f64::from(variant.fence_lanes) / 256.0).log2().abs(),
         (map::Target::Host, Work::Point) => {
             let blocks = (size(1) / variant.tile[0] as f64).ceil() * (size(2) / variant.tile[1] as f64).ceil();
             (PIECES / blocks).max(1.0) + 0.1 / (variant.tile[0] * variant.tile[1]) as f64
         }
         (map::Target::Host, Work::Line(_)) => 1.0 + 0.05 * (variant.simd as f64 / 128.0).log2().abs(),
-        (map::Target::Host, Work::Fence) => 1.0,
+        (map::Target::Host, Work::Fence | Work::Rows) => 1.0,
     }
 }
 

@@ -107,7 +107,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let planned = pipeline::plan(program, &problem, builder.asked_schedule())?;
         let mut small = Vec::new();
         for problem in key::small(&problem) {
-            small.push(pipeline::graph(program, &problem, &pipeline::operator(program, &problem)?)?);
+            small.push(pipeline::graph(program, &problem, &pipeline::operator_of_loop(program, &problem)?)?);
         }
         let params = problem.parameters();
         let operator = &program.operators[problem.operator];

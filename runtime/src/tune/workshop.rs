@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::loops::Program;
 use kernelwright_codegen::map::{self, Own, Variant};
-use kernelwright_codegen::math;
 use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::Precision;
 use rayon::prelude::{IntoParallelRefIterator, ParallelIterator};
@@ -52,7 +51,7 @@ impl Mapping {
     /// # Errors
     /// A variant that cannot be mapped.
     pub fn module_each(&self, program: &Program, own: &Own) -> Result<Module, String> {
-        let math::Space::Axes(grid) = &program.operator.space;
+        let grid = program.operator.space.grid();
         let options = map::Options {
             target: self.target,
             precision: element_of(self.precision),

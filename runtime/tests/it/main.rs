@@ -23,5 +23,6 @@ mod npy;
 mod outputs;
 mod solve_driver;
 mod solve_library;
+mod solve_mixed;
 mod solve_random;
 mod tune_search;

@@ -89,10 +89,10 @@ pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Unit roundoff.
+/// Unit roundoff of the solution and its true residual.
 pub fn roundoff(precision: Precision) -> f64 {
     match precision {
         Precision::F32 => f64::from(f32::EPSILON) / 2.0,
-        Precision::F64 => f64::EPSILON / 2.0,
+        Precision::F64 | Precision::Mixed => f64::EPSILON / 2.0,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::ast::Name;
 use crate::diagnostic::{Diagnostic, closest};
+use crate::parse::ITEMS;
 use crate::source::Span;
 use crate::token::{Lexeme, Token};
 
@@ -236,10 +237,7 @@ impl<'a> Cursor<'a> {
     pub fn resume_at_item(&mut self, start: usize) {
         let mut at = start;
         while at < self.lexemes.len() - 1 {
-            if at > start
-                && at >= self.at
-                && ["operator", "solver", "problem"].iter().any(|word| self.is_word(at, word))
-            {
+            if at > start && at >= self.at && ITEMS.iter().any(|word| self.is_word(at, word)) {
                 break;
             }
             let (next, ends) = match &self.lexemes[at].token {

@@ -3,6 +3,7 @@
 
 mod bad;
 mod files;
+mod formats;
 mod library;
 mod manual;
 mod meaning;

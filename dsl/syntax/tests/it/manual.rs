@@ -51,3 +51,12 @@ fn the_reference_names_every_solver_of_the_library() {
         assert!(text.contains(&format!("| `{name}(")), "{name} is not in the table");
     }
 }
+
+#[test]
+fn the_reference_names_every_format_of_the_library() {
+    let text = std::fs::read_to_string(files::root().join("docs/LANGUAGE.md")).unwrap();
+    let table = text.split("| in the library | |").nth(1).unwrap();
+    for name in kernelwright_syntax::library::format_names() {
+        assert!(table.contains(&format!("`{name}`")), "{name} is not in the table");
+    }
+}

@@ -1,0 +1,5 @@
+//! Discontinuous Galerkin systems: the contract, the reference element and the kernels.
+
+mod systems;
+mod meshes;
+mod contract;
