@@ -8,9 +8,9 @@ use super::bench::{Bench, Candidate};
 use crate::backend::{Backend, BackendError, Recorded};
 
 /// Seconds that a sample should take at least: well above what a launch or an event costs.
-const SAMPLE: f64 = 4e-4;
+const SAMPLE: f64 = 1e-3;
 /// Launches of a sample at most.
-const LAUNCHES: usize = 128;
+const LAUNCHES: usize = 256;
 /// Samples at least and at most.
 const SAMPLES: [usize; 2] = [3, 9];
 /// Spread that is small enough to stop.

@@ -19,6 +19,17 @@ const SHORT: u32 = 2;
 /// Seconds that the longer run should take, and its most iterations.
 const LONG: (f64, u32) = (0.04, 120);
 
+/// Where iterations start, evaluated once for all schedules.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// The right-hand side.
+    pub rhs: Vec<f64>,
+    /// The guess.
+    pub guess: Vec<f64>,
+    /// Data arrays of the operator, with their names.
+    pub data: Vec<(String, Vec<f64>)>,
+}
+
 /// A schedule under a variant, loaded, with its inputs on the device.
 pub struct Runner {
     /// The schedule.
@@ -44,6 +55,7 @@ impl Runner {
         builder: &Builder,
         plan: (usize, &Plan),
         variant: &[(String, String)],
+        start: &Start,
         backend: Shared,
     ) -> Result<Runner, Error> {
         let (number, mut problem) = builder.chosen()?;
@@ -53,7 +65,7 @@ impl Runner {
             problem.precision = Precision::F32;
         }
         let mut solver = builder.load_plan(plan.1, variant, (number, problem), Box::new(backend))?;
-        match first(&mut solver) {
+        match first(&mut solver, start) {
             Ok((history, truth)) => Ok(Runner {
                 schedule: plan.1.schedule.name.clone(),
                 plan: plan.0,
@@ -152,9 +164,13 @@ pub fn limit(problem: &Problem) -> u32 {
 }
 
 /// The first iterations from the problem's guess: measures, and the true residual after them.
-fn first(solver: &mut Solver) -> Result<(Vec<f64>, Option<f64>), Error> {
+fn first(solver: &mut Solver, start: &Start) -> Result<(Vec<f64>, Option<f64>), Error> {
     solver.limit(0.0, COMPARED);
-    let report = solver.solve_watched(&Inputs::new(), &mut |_| ControlFlow::Continue(()))?;
+    let mut inputs = Inputs::new().rhs(&start.rhs).guess(&start.guess);
+    for (name, values) in &start.data {
+        inputs = inputs.data(name, values);
+    }
+    let report = solver.solve_watched(&inputs, &mut |_| ControlFlow::Continue(()))?;
     Ok((report.history, report.truth))
 }
 

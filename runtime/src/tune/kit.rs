@@ -347,7 +347,24 @@ fn select(condition: Expr, a: Expr, b: Expr) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cuda::compile_only;
     use crate::backend::interp::{InterpBackend, InterpOptions};
+    use crate::backend::{Arithmetic, BackendError};
+
+    #[test]
+    fn a_card_can_be_compiled_for() {
+        // The second length needs 64-bit indices.
+        for (element, len) in [(Element::F32, 1 << 20), (Element::F64, 3 << 30)] {
+            let maker = Maker::new(Target::Cuda, element, len);
+            let all = [maker.fill(), maker.copy(), maker.spread(), maker.perturb(), maker.compare()];
+            kernelwright_codegen::kernel_verify::verify_all(&all).expect("well-formed kernels");
+            match compile_only(&kernelwright_codegen::print::cuda(&all), 90, Arithmetic::Contracted) {
+                // Without NVRTC there is nothing to compile with.
+                Ok(_) | Err(BackendError::Unavailable(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
 
     #[test]
     fn vectors_are_filled_shifted_perturbed_and_compared() {

@@ -33,6 +33,7 @@ pub struct Known {
     /// The same of the default.
     pub default_seconds: Option<f64>,
     /// Hash of the code that was measured.
+    #[serde(skip)]
     code: String,
 }
 

@@ -11,7 +11,7 @@ use kernelwright_syntax::program::Problem;
 
 use super::bench::{Inputs, Step};
 use super::clock;
-use super::iterate::Runner;
+use super::iterate::{Runner, Start};
 use super::race::{self, Entry, Searched};
 use super::record::{About, Kind, Verdict};
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
@@ -75,6 +75,7 @@ struct Tuner<'b, 'l, 'w> {
     /// Graphs at small sizes.
     small: Vec<Graph>,
     mapping: Mapping,
+    start: Start,
     session: Session<'w>,
     notices: Vec<String>,
 }
@@ -114,6 +115,12 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let context = Context { operator, problem: &problem, params: &params, folder: &loaded.folder };
         let data: Result<Vec<_>, String> = (0..operator.data.len()).map(|number| context.data(number)).collect();
         let data = data.map_err(Error::Input)?;
+        let names = operator.data.iter().map(|data| data.name.clone());
+        let start = Start {
+            rhs: context.vector("rhs", &problem.rhs).map_err(Error::Input)?,
+            guess: context.vector("guess", &problem.guess).map_err(Error::Input)?,
+            data: names.zip(data.iter().cloned()).collect(),
+        };
         let inputs = Inputs { params: [params, problem.solver_params.clone()].concat(), data };
         let family = key::family(program, &problem, &backend)?;
         let space = key::space(backend.target(), &planned.operator, problem.precision);
@@ -139,7 +146,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         };
         let store = builder.store();
         let session = Session::new(backend, options.clone(), (inputs, workshop), store, subject, (watch, begin));
-        Ok(Tuner { builder, problem, planned, small, mapping, session, notices: Vec::new() })
+        Ok(Tuner { builder, problem, planned, small, mapping, start, session, notices: Vec::new() })
     }
 
     fn copy_bandwidth(&mut self) -> Result<Option<f64>, Error> {
@@ -212,7 +219,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     }
 
     fn runner(&self, plan: usize, variant: &[(String, String)]) -> Result<Runner, Error> {
-        Runner::new(self.builder, (plan, &self.planned.plans[plan]), variant, self.session.backend())
+        Runner::new(self.builder, (plan, &self.planned.plans[plan]), variant, &self.start, self.session.backend())
     }
 
     /// Proves a schedule, in exact arithmetic and by its residuals, and times it.
@@ -271,8 +278,15 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             let own = share(step);
             let until = self.session.left().map(|time| Instant::now() + time.mul_f64(own / left));
             left -= own;
-            let searched = self.search(plan, step, until)?;
-            reports.push(KernelReport { schedule: self.planned.plans[plan].schedule.name.clone(), weight, searched });
+            match self.search(plan, step, until) {
+                Ok(searched) => {
+                    let schedule = self.planned.plans[plan].schedule.name.clone();
+                    reports.push(KernelReport { schedule, weight, searched });
+                }
+                // A kernel that cannot be proven is left as it is; the others are tuned all the same.
+                Err(Error::Internal(why)) => self.notices.push(format!("a kernel is not tuned: {why}")),
+                Err(error) => return Err(error),
+            }
         }
         Ok(reports)
     }
