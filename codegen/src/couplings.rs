@@ -212,7 +212,7 @@ impl Walk<'_> {
 /// Summands of a sum; products of one unknown factor keep their coefficient apart.
 fn flatten<'e>(e: &'e Expr, negative: bool, coefficient: Expr, out: &mut Vec<Summand<'e>>) {
     match e {
-        // A coefficient where an unknown could stand is zero (a row has no constant term).
+        // A term without unknown belongs to the affine part: it couples nothing.
         _ if !reads_unknown(e) => {}
         Expr::Neg(a) => flatten(a, !negative, coefficient, out),
         Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) if coefficient == Expr::Number(1.0) => {

@@ -19,6 +19,7 @@ pub mod couplings;
 pub mod facts;
 pub mod trace;
 pub mod graph;
+pub mod graph_verify;
 pub mod plan;
 pub mod apply;
 pub mod correct;

@@ -14,7 +14,7 @@
 //! # Boundary rule
 //! An unknown read outside is `s * u[m] + g`, applied axis by axis in order; see [`Rule`]. Three readings of a row:
 //! - *linear*: all g are zero. This is the operator A of the loops;
-//! - *affine part*: u is zero, only the g remain; the right-hand side becomes f minus this;
+//! - *affine part*: u is zero, only the g and terms without unknown remain; the right-hand side becomes f minus this;
 //! - *magnitude*: every term by its absolute value; bounds what rounding can do.
 //!
 //! # Matrices

@@ -5,6 +5,7 @@
 use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
@@ -114,7 +115,9 @@ fn trace_in(
     let place = |error: trace::TraceError| {
         Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
     };
-    trace::trace(input).map_err(place)
+    let graph = trace::trace(input).map_err(place)?;
+    graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;
+    Ok(graph)
 }
 
 /// The operator that the loop solves with: in mixed precision without boundary values.
@@ -132,9 +135,23 @@ pub fn operator_of_loop(program: &Program, problem: &Problem) -> Result<math::Op
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
 pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+    plan_within(program, problem, schedule, Limits::default())
+}
+
+/// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
+/// searched for. The choice is the same.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_to_run(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+    let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
+    plan_within(program, problem, schedule, limits)
+}
+
+fn plan_within(program: &Program, problem: &Problem, schedule: Option<&str>, limits: Limits) -> Result<Planned, Error> {
     let operator = operator_of_loop(program, problem)?;
     let graph = graph(program, problem, &operator)?;
-    let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
+    let plans = plan::plan(&graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
         None => preferred(&plans),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {

@@ -50,7 +50,7 @@ pub fn default_variant(program: &Program, target: Target) -> Variant {
 /// Verified kernels of a scheduled program.
 pub fn kernels(program: &Program, target: Target, precision: Precision, variant: Variant) -> Vec<Kernel> {
     let precision = match precision {
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
     let options = Options { target: of_map(target), precision, history_len: pipeline::history_len(1000), variant };

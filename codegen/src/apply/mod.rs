@@ -1,12 +1,13 @@
 //! Apply: a graph and a schedule become a complete loop program.
 //!
 //! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]); a placed main
-//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`].
+//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`]; [`merge`] joins fences in a row.
 
 mod build;
 mod debts;
 mod frame;
 mod homes;
+mod merge;
 mod rounds;
 mod sequence;
 mod split;
@@ -99,9 +100,10 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
     let mut parts = sequencer.parts;
-    let prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
+    let mut prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
+    frame::mask_vectors(graph, &mut parts, &mut prepare);
     frame::project_solution(graph, &mut parts, solution, &mut finish);
-    let program = Program {
+    let mut program = Program {
         name: format!("{} {}", graph.name, schedule.name),
         operator: graph.operator.clone(),
         vectors: parts.vectors,
@@ -117,6 +119,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
         residual,
         finish,
     };
+    merge::fences(&mut program);
     Ok((program, kept))
 }
 

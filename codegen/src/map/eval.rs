@@ -179,6 +179,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             ValueKind::AffinePart => self.row(c, at, Reading::Affine),
             ValueKind::Magnitude(x) => self.row(c, at, Reading::Magnitude(x.0)),
             ValueKind::Diagonal(x) => self.over_diagonal(*x, c, at),
+            ValueKind::Inside(x) => self.inside(*x, c, at),
             ValueKind::Solve(..) => Err(MapError::Internal(format!(
                 "`{}` solves along a line and is read elsewhere",
                 self.sweep.values[v.0].name

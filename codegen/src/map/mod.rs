@@ -105,9 +105,8 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
     }
     let mut context = Context::new(program, options)?;
     let mut output = Output::default();
-    for table in 0..program.operator.tables.len() {
-        let launch = setup::table(&context, table)?;
-        let launch = output.launch(launch);
+    for made in setup::tables(&context)? {
+        let launch = output.launch(made);
         output.setup.push(launch);
     }
     for number in 0..program.sweeps.len() {

@@ -345,7 +345,7 @@ pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId
                 total
             }
             ValueKind::Apply(v) | ValueKind::Magnitude(v) => (of(v).0 + row.0, of(v).1 + row.1),
-            ValueKind::Diagonal(v) => (of(v).0.max(row.0), of(v).1.max(row.1)),
+            ValueKind::Diagonal(v) | ValueKind::Inside(v) => (of(v).0.max(row.0), of(v).1.max(row.1)),
             ValueKind::AffinePart => row,
         };
         values.push(own);

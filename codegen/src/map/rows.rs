@@ -40,6 +40,15 @@ impl Eval<'_, '_> {
         }
     }
 
+    /// A value where a point takes part, zero elsewhere.
+    pub(super) fn inside(&mut self, x: ValueId, c: usize, at: &Position) -> Result<Expr, MapError> {
+        let value = self.value(x, c, at)?;
+        Ok(match self.active(at)? {
+            Some(active) => fold::select(active, value, fold::real(0.0, self.cx.real)),
+            None => value,
+        })
+    }
+
     /// Condition that a point takes part, where the operator has a mask.
     pub(super) fn active(&mut self, at: &Position) -> Result<Option<Expr>, MapError> {
         let Some(mask) = &self.cx.operator().mask else {

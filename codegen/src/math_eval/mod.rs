@@ -99,7 +99,7 @@ impl<'a> Evaluator<'a> {
         self.all_rows(Reading::Linear(u))
     }
 
-    /// What prescribed values alone contribute; solvers subtract it from the right-hand side.
+    /// What prescribed values and terms without unknown contribute; solvers subtract it from the right-hand side.
     pub fn affine_part(&self) -> Vec<f64> {
         self.all_rows(Reading::AffinePart)
     }
@@ -157,6 +157,11 @@ impl<'a> Evaluator<'a> {
         let magnitude = matches!(reading, Reading::Magnitude(_));
         let factor = |v: f64| if magnitude { v.abs() } else { v };
         match e {
+            // A term without unknown belongs to the affine part alone.
+            _ if !reads_unknown(e) => match reading {
+                Reading::AffinePart => self.coefficient(e, at),
+                Reading::Linear(_) | Reading::Magnitude(_) => 0.0,
+            },
             Expr::Unknown(c, s) => self.unknown(*c, moved(at, *s), reading),
             Expr::Flux(id, s) => match self.face(*id, moved(at, *s)) {
                 Some(at) => self.value(&self.op.fluxes[*id].value, at, reading),
@@ -173,7 +178,15 @@ impl<'a> Evaluator<'a> {
             Expr::Binary(BinaryOp::Mul, a, b) => self.value(a, at, reading) * factor(self.coefficient(b, at)),
             Expr::Binary(op, a, b) => real::binary(*op, self.value(a, at, reading), self.value(b, at, reading)),
             Expr::Select(c, a, b) => self.value(if self.coefficient(c, at) != 0.0 { a } else { b }, at, reading),
-            coefficient => factor(self.coefficient(coefficient, at)),
+            // A verified row is affine.
+            Expr::Number(_)
+            | Expr::Param(_)
+            | Expr::Table(..)
+            | Expr::Data(..)
+            | Expr::Call(..)
+            | Expr::Compare(..)
+            | Expr::Entry
+            | Expr::Gather(_) => f64::NAN,
         }
     }
 

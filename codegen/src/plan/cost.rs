@@ -133,7 +133,7 @@ fn reads_operator(kind: &ValueKind) -> bool {
     match kind {
         ValueKind::Load(_) | ValueKind::Map(_) => false,
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => true,
-        ValueKind::Solve(..) | ValueKind::Diagonal(_) => true,
+        ValueKind::Solve(..) | ValueKind::Diagonal(_) | ValueKind::Inside(_) => true,
     }
 }
 
@@ -151,7 +151,7 @@ fn near(sweep: &Sweep) -> Vec<bool> {
 
 fn operations(operator: &OperatorCost, kind: &ValueKind) -> (f64, f64) {
     match kind {
-        ValueKind::Load(_) => (0.0, 0.0),
+        ValueKind::Load(_) | ValueKind::Inside(_) => (0.0, 0.0),
         ValueKind::Map(e) => point_operations(e),
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => (operator.flops, operator.divisions),
         // Elimination and substitution: two multiplications and a division, three and two more; with the coefficients.

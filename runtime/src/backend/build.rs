@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// Compiles kernels for a back end without touching its device; see [`Backend::builder`](super::Backend::builder).
 pub trait Build: Send + Sync {
-    /// Compiles kernels that belong together; [`Backend::load`](super::Backend::load) takes the result. With `keep` it is
-    /// taken from the kernel cache or put there; most candidates of a tune are never used again.
+    /// Compiles kernels that belong together; [`Backend::load_built`](super::Backend::load_built) takes the result.
+    /// Nothing is put into the kernel cache: most candidates of a tune are never used again.
     ///
     /// # Errors
     /// Kernels that are not well formed or that the downstream compiler refuses.
-    fn build(&self, kernels: &[Kernel], keep: bool) -> Result<Vec<u8>, BackendError>;
+    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError>;
 
     /// Whether the device can measure undisturbed meanwhile.
     fn beside(&self) -> bool;

@@ -11,18 +11,20 @@ mod pool;
 
 use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
-use super::signature::{Offered, Signature};
+use super::signature::Signature;
 use super::slots::Slots;
+use super::units::{self, Built, CompileTimes, Unit};
 use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, blame};
 use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
-use ffi::{Memory, Unit};
+use ffi::{Library, Memory};
 use kernelwright_codegen::kernel::{Element, Kernel};
-use kernelwright_codegen::print::{self, Printed};
+use kernelwright_codegen::print;
 use pool::Pool;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub(super) use ffi::load_for_good;
 
@@ -53,6 +55,7 @@ pub struct HostBackend {
     kernels: Slots<HostKernel>,
     buffers: Slots<HostBuffer>,
     counters: Counters,
+    times: CompileTimes,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,7 @@ struct HostKernel {
     signature: Signature,
     blocks: u64,
     /// Shared by the kernels of the unit and unloaded with the last of them.
-    unit: Arc<Unit>,
+    unit: Arc<Library>,
     entry: usize,
 }
 
@@ -83,6 +86,7 @@ impl HostBackend {
             kernels: Slots::new(),
             buffers: Slots::new(),
             counters: Counters::default(),
+            times: CompileTimes::default(),
         })
     }
 
@@ -91,43 +95,46 @@ impl HostBackend {
         &self.compiler
     }
 
-    /// Compiles C whose kernels have these signatures.
-    fn compile_source(
-        &mut self,
-        source: &Printed,
-        signatures: Vec<Signature>,
-    ) -> Result<Vec<KernelHandle>, BackendError> {
-        let library = self.library(source, &signatures)?;
-        self.load_library(&library, signatures)
-    }
-
-    /// Loads a compiled unit whose kernels have these signatures.
-    fn load_library(&mut self, library: &[u8], signatures: Vec<Signature>) -> Result<Vec<KernelHandle>, BackendError> {
-        let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
-        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let unit = Arc::new(load(library, &names)?);
-        self.counters.modules += 1;
-        let numbered = signatures.into_iter().zip(blocks).enumerate();
-        let kernels =
-            numbered.map(|(entry, (signature, blocks))| HostKernel { signature, blocks, unit: unit.clone(), entry });
-        Ok(kernels.map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
-    }
-
     /// The compiled unit of a source, from the cache or from the compiler.
-    fn library(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
-        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let (compiled, library) = self.build().library(source, &names);
-        self.counters.count_unit(compiled);
-        library
+    fn library(&self, unit: &Unit) -> Result<Built, BackendError> {
+        let options = Compiler::options(self.arithmetic);
+        let key = KeyBuilder::new("host")
+            .list("compiler", &self.compiler.identity())
+            .list("options", &options)
+            .part("processor", &self.processor)
+            .part("source", &unit.source.text)
+            .finish();
+        let about = Description {
+            backend: "host".to_owned(),
+            kernels: unit.names.clone(),
+            compiler: self.compiler.version.clone(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            source_bytes: unit.source.text.len() as u64,
+            ..Description::default()
+        };
+        let mut compiled = false;
+        let image = self.cache.get_or_build(&key, about, || {
+            compiled = true;
+            self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic)
+        })?;
+        Ok(Built { image, compiled })
     }
 
-    fn build(&self) -> HostBuild {
-        HostBuild {
-            compiler: self.compiler.clone(),
-            processor: self.processor.clone(),
-            arithmetic: self.arithmetic,
-            cache: self.cache.clone(),
+    /// Loads the libraries of units and puts their kernels in order.
+    fn load(&mut self, units: &[(Unit, Vec<u8>)], kernels: &[Kernel]) -> Result<Vec<HostKernel>, BackendError> {
+        let mut loaded: Vec<Option<HostKernel>> = kernels.iter().map(|_| None).collect();
+        for (unit, image) in units {
+            let names: Vec<&str> = unit.names.iter().map(String::as_str).collect();
+            let library = Arc::new(load(image, &names)?);
+            for (entry, &number) in unit.kernels.iter().enumerate() {
+                let signature = Signature::of(&kernels[number]);
+                let blocks = signature.blocks()?;
+                loaded[number] = Some(HostKernel { signature, blocks, unit: library.clone(), entry });
+            }
         }
+        self.counters.modules += units.len() as u64;
+        Ok(loaded.into_iter().flatten().collect())
     }
 
     fn buffer(&self, handle: BufferHandle) -> Result<&HostBuffer, BackendError> {
@@ -135,9 +142,8 @@ impl HostBackend {
     }
 }
 
-/// Only well-formed kernels of one lane a block run here.
+/// Only kernels of one lane a block run here.
 fn for_host(kernels: &[Kernel]) -> Result<(), BackendError> {
-    super::verified(kernels)?;
     if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
         let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
         return Err(BackendError::Argument(text));
@@ -146,48 +152,19 @@ fn for_host(kernels: &[Kernel]) -> Result<(), BackendError> {
 }
 
 /// The C compiler in any thread; it takes the cores that kernels are measured on.
-#[derive(Clone)]
 struct HostBuild {
     compiler: Compiler,
-    processor: String,
     arithmetic: Arithmetic,
-    cache: Arc<Cache>,
-}
-
-impl HostBuild {
-    /// The compiled unit of a source, from the cache or from the compiler, and whether it was compiled now.
-    fn library(&self, source: &Printed, names: &[&str]) -> (bool, Result<Vec<u8>, BackendError>) {
-        let options = Compiler::options(self.arithmetic);
-        let key = KeyBuilder::new("host")
-            .list("compiler", &self.compiler.identity())
-            .list("options", &options)
-            .part("processor", &self.processor)
-            .part("source", &source.text)
-            .finish();
-        let about = Description {
-            backend: "host".to_owned(),
-            kernels: names.iter().map(|&name| name.to_owned()).collect(),
-            compiler: self.compiler.version.clone(),
-            architecture: std::env::consts::ARCH.to_owned(),
-            options: options.iter().map(|&option| option.to_owned()).collect(),
-            source_bytes: source.text.len() as u64,
-            ..Description::default()
-        };
-        let mut compiled = false;
-        let result = self.cache.get_or_build(&key, about, || {
-            compiled = true;
-            self.compiler.compile(&source.text, names.first().unwrap_or(&"unit"), self.arithmetic)
-        });
-        (compiled, result.map_err(|error| blame::name_kernel(error, source)))
-    }
 }
 
 impl Build for HostBuild {
-    fn build(&self, kernels: &[Kernel], keep: bool) -> Result<Vec<u8>, BackendError> {
+    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
         for_host(kernels)?;
-        let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-        let cache = if keep { self.cache.clone() } else { Arc::new(Cache::none()) };
-        HostBuild { cache, ..self.clone() }.library(&print::c_with_lines(kernels), &names).1
+        super::verified(kernels)?;
+        let source = print::c_with_lines(kernels);
+        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
+        let library = self.compiler.compile(&source.text, name, self.arithmetic);
+        library.map_err(|error| blame::name_kernel(error, &source))
     }
 
     fn beside(&self) -> bool {
@@ -202,7 +179,14 @@ impl Backend for HostBackend {
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
         for_host(kernels)?;
-        self.compile_source(&print::c_with_lines(kernels), kernels.iter().map(Signature::of).collect())
+        let (mut times, mut counters) = (self.times, self.counters);
+        let units = units::build(kernels, print::c_with_lines, &mut counters, &mut times, |unit| self.library(unit))?;
+        self.counters = counters;
+        let begin = Instant::now();
+        let loaded = self.load(&units, kernels)?;
+        times.load += begin.elapsed();
+        self.times = times;
+        Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {
@@ -248,13 +232,8 @@ impl Backend for HostBackend {
 
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
         let kernel = self.kernels.get(kernel.0).ok_or_else(|| super::no_kernel(kernel))?;
-        let buffers = args.iter().map(|&handle| self.buffer(handle)).collect::<Result<Vec<_>, BackendError>>()?;
-        let offered: Vec<Offered> = args
-            .iter()
-            .zip(&buffers)
-            .map(|(handle, buffer)| Offered { id: handle.0, element: buffer.element, len: buffer.len })
-            .collect();
-        kernel.signature.check(&offered)?;
+        let facts = |buffer: &HostBuffer| (buffer.element, buffer.len);
+        let buffers = kernel.signature.take(args, |handle| self.buffer(handle), facts)?;
         let memories: Vec<&Memory> = buffers.iter().map(|buffer| &buffer.memory).collect();
         let call = kernel.unit.call(kernel.entry, kernel.signature.grid, &memories);
         self.pool.cover(kernel.blocks, &|from, to| call.blocks(from, to));
@@ -266,16 +245,21 @@ impl Backend for HostBackend {
         Ok(())
     }
 
+    fn compile_times(&self) -> CompileTimes {
+        self.times
+    }
+
     fn counters(&self) -> Counters {
         self.counters
     }
 
     fn builder(&self) -> Option<Arc<dyn Build>> {
-        Some(Arc::new(self.build()))
+        Some(Arc::new(HostBuild { compiler: self.compiler.clone(), arithmetic: self.arithmetic }))
     }
 
-    fn load(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
-        self.load_library(unit, kernels.iter().map(Signature::of).collect())
+    fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        let loaded = self.load(&[(Unit::of_all(kernels), unit.to_vec())], kernels)?;
+        Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 
     fn identity(&self) -> Identity {
@@ -306,7 +290,7 @@ impl Backend for HostBackend {
 
 /// Loads a unit from its bytes: written to a private file, so that what runs is what was checked, and taken away
 /// at once, since a loaded library needs no name.
-fn load(library: &[u8], kernels: &[&str]) -> Result<Unit, BackendError> {
+fn load(library: &[u8], kernels: &[&str]) -> Result<Library, BackendError> {
     let place = std::env::temp_dir();
     let fail = |why: String| {
         let place = place.display();
@@ -320,5 +304,5 @@ fn load(library: &[u8], kernels: &[&str]) -> Result<Unit, BackendError> {
         .tempfile()
         .map_err(|error| fail(error.to_string()))?;
     file.write_all(library).and_then(|()| file.flush()).map_err(|error| fail(error.to_string()))?;
-    Unit::load(file.path(), kernels).map_err(fail)
+    Library::load(file.path(), kernels).map_err(fail)
 }

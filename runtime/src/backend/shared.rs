@@ -7,23 +7,21 @@ use std::sync::Arc;
 use kernelwright_codegen::kernel::{Element, Kernel};
 
 use super::build::{Build, Identity};
-use super::{Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target};
+use super::{
+    Backend, BackendError, BufferHandle, CompileTimes, Counters, KernelHandle, KernelInfo, Recorded, Target, VectorMut,
+    VectorRef,
+};
 
 /// A handle of a back end; clones are handles of the same one.
 #[derive(Clone)]
 pub struct Shared {
     inner: Rc<RefCell<Box<dyn Backend>>>,
-    /// Units that were built already, with their kernels; each is loaded once.
-    ready: Rc<RefCell<Vec<Ready>>>,
 }
-
-/// Kernels with their unit.
-type Ready = (Vec<Kernel>, Vec<u8>);
 
 impl Shared {
     /// The first handle.
     pub fn new(backend: Box<dyn Backend>) -> Shared {
-        Shared { inner: Rc::new(RefCell::new(backend)), ready: Rc::default() }
+        Shared { inner: Rc::new(RefCell::new(backend)) }
     }
 
     /// The back end again, once all other handles are gone; otherwise the handle.
@@ -31,13 +29,7 @@ impl Shared {
     /// # Errors
     /// Another handle is alive.
     pub fn into_inner(self) -> Result<Box<dyn Backend>, Shared> {
-        let Shared { inner, ready } = self;
-        Rc::try_unwrap(inner).map(RefCell::into_inner).map_err(|inner| Shared { inner, ready })
-    }
-
-    /// Gives a unit that the builder made of these kernels: when they are compiled, it is loaded.
-    pub fn prepare(&self, kernels: Vec<Kernel>, unit: Vec<u8>) {
-        self.ready.borrow_mut().push((kernels, unit));
+        Rc::try_unwrap(self.inner).map(RefCell::into_inner).map_err(|inner| Shared { inner })
     }
 }
 
@@ -47,11 +39,7 @@ impl Backend for Shared {
         self.inner.borrow().describe()
     }
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        let at = self.ready.borrow().iter().position(|(known, _)| known == kernels);
-        match at.map(|at| self.ready.borrow_mut().swap_remove(at)) {
-            Some((_, unit)) => self.inner.borrow_mut().load(kernels, &unit),
-            None => self.inner.borrow_mut().compile(kernels),
-        }
+        self.inner.borrow_mut().compile(kernels)
     }
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
         self.inner.borrow_mut().allocate(element, len)
@@ -64,6 +52,12 @@ impl Backend for Shared {
     }
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
         self.inner.borrow_mut().read(buffer, values)
+    }
+    fn write_from(&mut self, buffer: BufferHandle, from: VectorRef) -> Result<(), BackendError> {
+        self.inner.borrow_mut().write_from(buffer, from)
+    }
+    fn read_into(&mut self, buffer: BufferHandle, into: VectorMut) -> Result<(), BackendError> {
+        self.inner.borrow_mut().read_into(buffer, into)
     }
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
         self.inner.borrow_mut().launch(kernel, args)
@@ -95,6 +89,9 @@ impl Backend for Shared {
     fn kernel_info(&self, kernel: KernelHandle) -> Option<KernelInfo> {
         self.inner.borrow().kernel_info(kernel)
     }
+    fn compile_times(&self) -> CompileTimes {
+        self.inner.borrow().compile_times()
+    }
     fn counters(&self) -> Counters {
         self.inner.borrow().counters()
     }
@@ -104,8 +101,8 @@ impl Backend for Shared {
     fn builder(&self) -> Option<Arc<dyn Build>> {
         self.inner.borrow().builder()
     }
-    fn load(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
-        self.inner.borrow_mut().load(kernels, unit)
+    fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        self.inner.borrow_mut().load_built(kernels, unit)
     }
     fn identity(&self) -> Identity {
         self.inner.borrow().identity()

@@ -158,6 +158,8 @@ Examples:
   kernelwright bench pcg --sizes 256x256x128,1024x1024x128 --precisions f32,f64
   kernelwright bench pcg --backend host --sizes 64x64x64 --schedules all
   kernelwright bench model.kw --set nx=512 --json > before.json
+  kernelwright bench model.kw --compile --backend host
+  kernelwright bench model.kw --compile --architecture 90
 
 `pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
 one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.")]
@@ -180,6 +182,12 @@ pub(super) struct BenchArgs {
     /// Counted runs.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) runs: u32,
+    /// Measure how long compiling takes instead: with an empty cache and with a full one, stage by stage.
+    #[arg(long)]
+    pub(super) compile: bool,
+    /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
+    #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
+    pub(super) architecture: Option<u32>,
 }
 
 #[derive(Debug, Args)]

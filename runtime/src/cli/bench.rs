@@ -16,7 +16,7 @@ use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
-use super::{compile_with, report};
+use super::{bench_compile, compile_with, report};
 use crate::load::{Loaded, from_text, load};
 use crate::pipeline::Planned;
 use crate::registry;
@@ -50,6 +50,9 @@ struct Measured {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
+    if args.compile {
+        return bench_compile::run(args, out);
+    }
     let file = args.run.compile.program.file.as_str();
     let model = file == MODEL.0 && registry::programs().iter().all(|program| program.name != file);
     let loaded = if model { from_text("pcg.kw", MODEL.1.to_string())? } else { load(file)? };

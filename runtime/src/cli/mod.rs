@@ -15,6 +15,7 @@ mod report;
 mod table;
 
 mod bench;
+mod bench_compile;
 mod cache;
 mod check;
 mod convert;

@@ -331,6 +331,7 @@ fn sweep_row(sweep: &Sweep, written: &Written) -> Row {
         match &value.kind {
             ValueKind::Load(_) if near[number] => add(&mut row.words, written.reading()),
             ValueKind::Load(_) => row.plain(1.0, 0.0),
+            ValueKind::Inside(_) => {}
             ValueKind::Map(e) => row.operations += point_operations(e),
             ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => {
                 row.operations += written.operations

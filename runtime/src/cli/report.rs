@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::out::Out;
 use super::progress::seconds;
 use super::table::columns;
-use crate::solve::{Outcome, Report, Solver};
+use crate::solve::{Outcome, Report, Solver, Stages};
 use kernelwright_syntax::program::Precision;
 
 /// The closing table.
@@ -108,6 +108,7 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
         "restarts": report.restarts,
         "seconds": {
             "compile": report.timings.compile.as_secs_f64(),
+            "stages": stages(&report.timings.stages),
             "setup": report.timings.setup.as_secs_f64(),
             "solve": report.timings.solve.as_secs_f64(),
         },
@@ -115,6 +116,19 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
         "tuned": solver.tuned(),
         "notices": solver.notices(),
         "history": report.history,
+    })
+}
+
+/// Stages of compiling, in seconds.
+pub(super) fn stages(stages: &Stages) -> Value {
+    json!({
+        "plan": stages.plan.as_secs_f64(),
+        "map": stages.map.as_secs_f64(),
+        "verify": stages.backend.verify.as_secs_f64(),
+        "print": stages.backend.print.as_secs_f64(),
+        "build": stages.backend.build.as_secs_f64(),
+        "load": stages.backend.load.as_secs_f64(),
+        "allocate": stages.allocate.as_secs_f64(),
     })
 }
 

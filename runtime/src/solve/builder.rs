@@ -12,9 +12,10 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
 use super::engine::Engine;
+use super::outcome::Stages;
 use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
-use crate::backend::open::{Choice, open};
+use crate::backend::open::{Choice, Opened, open};
 use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
@@ -144,8 +145,7 @@ impl<'l> Builder<'l> {
     /// # Errors
     /// As [`Builder::compile`].
     pub fn tune_now(&self, options: &tune::Options, watch: tune::Watch) -> Result<tune::Report, Error> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
-        let opened = open(self.choice, self.arithmetic, &cache)?;
+        let opened = self.opened()?;
         let (mut report, _) = tune::tune(self, opened.backend, options, watch)?;
         report.notices.splice(0..0, opened.notices);
         Ok(report)
@@ -213,6 +213,15 @@ impl<'l> Builder<'l> {
         pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
     }
 
+    /// As [`Builder::plan`], without the schedules that are only used when asked for.
+    ///
+    /// # Errors
+    /// As [`Builder::plan`].
+    pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
+        let (_, problem) = self.chosen()?;
+        pipeline::plan_to_run(&self.loaded.program, &problem, self.schedule.as_deref())
+    }
+
     /// The kernels of a scheduled loop for a target.
     ///
     /// # Errors
@@ -226,11 +235,23 @@ impl<'l> Builder<'l> {
     /// # Errors
     /// As [`Builder::plan`], and a back end that is not there.
     pub fn compile(&self) -> Result<Solver, Error> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
-        let opened = open(self.choice, self.arithmetic, &cache)?;
+        let opened = self.opened()?;
         let mut solver = self.compile_on(opened.backend)?;
         solver.notices.splice(0..0, opened.notices);
         Ok(solver)
+    }
+
+    /// Opens the back end alone.
+    ///
+    /// # Errors
+    /// A back end that is not there.
+    pub fn open(&self) -> Result<Box<dyn Backend>, Error> {
+        Ok(self.opened()?.backend)
+    }
+
+    fn opened(&self) -> Result<Opened, Error> {
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
+        Ok(open(self.choice, self.arithmetic, &cache)?)
     }
 
     /// In mixed precision, what is kept in f64; it shares the back end.
@@ -271,7 +292,10 @@ impl<'l> Builder<'l> {
         let found =
             if free { known::find(self.store(), program, &problem, backend.as_ref()) } else { known::Found::default() };
         notices.extend(found.notices);
-        let mut planned = pipeline::plan(program, &problem, self.schedule.as_deref())?;
+        // Only a tune may have chosen what is never preferred.
+        let plan = if found.known.is_some() { pipeline::plan } else { pipeline::plan_to_run };
+        let mut planned = plan(program, &problem, self.schedule.as_deref())?;
+        let planning = begin.elapsed();
         let known = found.known.and_then(|known| {
             let usable = known.usable(&planned.plans, backend.as_ref(), &problem);
             usable.map_err(|why| notices.push(format!("what was tuned is not used: {why}"))).ok()
@@ -286,6 +310,7 @@ impl<'l> Builder<'l> {
         }
         let mut solver = self.load_plan(planned.plan(), variant, (number, problem), backend)?;
         solver.compile_time = begin.elapsed();
+        solver.stages.plan = planning;
         solver.tuned = known.map(|known| known.known);
         solver.notices.splice(0..0, notices);
         Ok(solver)
@@ -302,10 +327,12 @@ impl<'l> Builder<'l> {
         let begin = Instant::now();
         let words = Some(plan.cost.words);
         let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations, variant)?;
+        let mapping = begin.elapsed();
         let name = plan.schedule.name.clone();
         let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
+        let stages = Stages { map: mapping, ..engine.stages };
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
@@ -323,6 +350,7 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            stages,
             schedule: name,
             words,
             copy_bandwidth: None,

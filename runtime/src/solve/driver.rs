@@ -105,7 +105,7 @@ impl Engine {
             verified,
         };
         let mut report = run.drive(watch)?;
-        report.timings = Timings { compile: Duration::ZERO, setup, solve: begin.elapsed() };
+        report.timings = Timings { setup, solve: begin.elapsed(), ..Timings::default() };
         Ok(report)
     }
 }

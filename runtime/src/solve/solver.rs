@@ -23,9 +23,9 @@ use super::Error;
 use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
-use super::outcome::{Report, Traffic};
+use super::outcome::{Report, Stages, Traffic};
 use super::refine::Refinement;
-use crate::backend::Backend;
+use crate::backend::{Backend, VectorMut, VectorRef};
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
 use crate::tune::known::Known;
@@ -46,6 +46,7 @@ pub struct Solver {
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
     pub(super) compile_time: Duration,
+    pub(super) stages: Stages,
     /// Name of the schedule.
     pub(super) schedule: String,
     /// Words per point and iteration of the schedule.
@@ -77,15 +78,15 @@ pub enum Guess<'a> {
     /// The solution of the solve before.
     Previous,
     /// These values, one component after another, axis 0 fastest.
-    Values(&'a [f64]),
+    Values(VectorRef<'a>),
 }
 
 /// What changes from solve to solve; nothing at all by default.
 #[derive(Default)]
 pub struct Inputs<'a> {
     params: Vec<(&'a str, f64)>,
-    data: Vec<(&'a str, &'a [f64])>,
-    rhs: Option<&'a [f64]>,
+    data: Vec<(&'a str, VectorRef<'a>)>,
+    rhs: Option<VectorRef<'a>>,
     guess: Guess<'a>,
 }
 
@@ -102,20 +103,20 @@ impl<'a> Inputs<'a> {
     }
 
     /// Sets a data array: axis 0 fastest, one value more along an axis on whose faces it lives.
-    pub fn data(mut self, name: &'a str, values: &'a [f64]) -> Self {
-        self.data.push((name, values));
+    pub fn data(mut self, name: &'a str, values: impl Into<VectorRef<'a>>) -> Self {
+        self.data.push((name, values.into()));
         self
     }
 
-    /// Sets the right-hand side: one component after another, axis 0 fastest.
-    pub fn rhs(mut self, values: &'a [f64]) -> Self {
-        self.rhs = Some(values);
+    /// Sets the right-hand side, a slice or memory of the device: one component after another, axis 0 fastest.
+    pub fn rhs(mut self, values: impl Into<VectorRef<'a>>) -> Self {
+        self.rhs = Some(values.into());
         self
     }
 
     /// Starts from these values.
-    pub fn guess(mut self, values: &'a [f64]) -> Self {
-        self.guess = Guess::Values(values);
+    pub fn guess(mut self, values: impl Into<VectorRef<'a>>) -> Self {
+        self.guess = Guess::Values(values.into());
         self
     }
 
@@ -211,6 +212,11 @@ impl Solver {
         &mut self.engine
     }
 
+    /// How long compiling took.
+    pub fn stages(&self) -> &Stages {
+        &self.stages
+    }
+
     /// Measures the copy bandwidth of the device, which reports compare with.
     ///
     /// # Errors
@@ -232,11 +238,11 @@ impl Solver {
         Ok(Solution { values, report })
     }
 
-    /// Solves into an array of the caller.
+    /// Solves into memory of the caller: a slice, or memory of the device, where the solution then stays.
     ///
     /// # Errors
     /// As [`Solver::solve`].
-    pub fn solve_into(&mut self, inputs: &Inputs, values: &mut [f64]) -> Result<Report, Error> {
+    pub fn solve_into<'v>(&mut self, inputs: &Inputs, values: impl Into<VectorMut<'v>>) -> Result<Report, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
         self.read_solution(values)?;
         Ok(report)
@@ -258,7 +264,7 @@ impl Solver {
             None => self.engine.solve(limits, watch)?,
         };
         report.timings.setup += transfer;
-        report.timings.compile = self.compile_time;
+        (report.timings.compile, report.timings.stages) = (self.compile_time, self.stages);
         report.traffic = self.traffic(&report);
         Ok(report)
     }
@@ -267,7 +273,7 @@ impl Solver {
     ///
     /// # Errors
     /// A wrong length, or a back end that fails.
-    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
+    pub fn read_solution<'v>(&mut self, values: impl Into<VectorMut<'v>>) -> Result<(), Error> {
         self.main().read_solution(values)
     }
 
@@ -279,7 +285,7 @@ impl Solver {
         }
     }
 
-    fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+    fn set_data(&mut self, number: usize, values: VectorRef) -> Result<(), Error> {
         if let Some(refinement) = &mut self.refinement {
             refinement.engine.set_data(number, values)?;
         }
@@ -317,19 +323,19 @@ impl Solver {
         Ok(())
     }
 
-    fn take_data(&mut self, data: &[(&str, &[f64])]) -> Result<(), Error> {
+    fn take_data(&mut self, data: &[(&str, VectorRef)]) -> Result<(), Error> {
         for (name, values) in data {
             let operator = &self.program.operators[self.problem.operator];
             let Some(number) = operator.data.iter().position(|data| data.name == *name) else {
                 return Err(unknown("data array", name, operator.data.iter().map(|data| data.name.as_str())));
             };
-            self.set_data(number, values)?;
+            self.set_data(number, *values)?;
             (self.stale.data[number], self.stale.given_data[number]) = (false, true);
         }
         for number in 0..self.stale.data.len() {
             if self.stale.data[number] {
                 let values = self.context(|context| context.data(number))?;
-                self.set_data(number, &values)?;
+                self.set_data(number, VectorRef::F64(&values))?;
                 self.stale.data[number] = false;
             }
         }

@@ -290,7 +290,7 @@ impl Race<'_, '_, '_> {
         let backend = &mut self.session.backend();
         let loaded = made.unit.and_then(|unit| {
             let loaded = match &unit {
-                Some(unit) => backend.load(&kernels, unit),
+                Some(unit) => backend.load_built(&kernels, unit),
                 None => backend.compile(&kernels),
             };
             let candidate = loaded.and_then(|handles| self.bench.candidate(backend, module, handles));

@@ -19,7 +19,7 @@ use super::session::{Session, Stage, Subject};
 use super::space::{Space, steps};
 use super::strategy::Choice;
 use super::workshop::{Mapping, Workshop};
-use super::{Options, Watch, iterate, key, known};
+use super::{Options, Watch, key, known};
 use crate::backend::Backend;
 use crate::backend::shared::Shared;
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
@@ -163,8 +163,6 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let exhaustive = self.session.options.strategy == Choice::Exhaustive;
         let most = if exhaustive { usize::MAX } else { SCHEDULES[0] };
         let rivals: Vec<usize> = self.candidates().into_iter().take(most.saturating_sub(1)).collect();
-        let all = [self.planned.chosen].into_iter().chain(rivals.iter().copied().take(SCHEDULES[0]));
-        self.prepare(all.map(|plan| (plan, Vec::new())));
         let mut default = self.runner(self.planned.chosen, &[])?;
         let seconds = sampled(&mut default, &self.session)?;
         let mut trials = vec![self.tried(self.planned.chosen, Ok(seconds))];
@@ -201,21 +199,6 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let mut numbers: Vec<usize> = (0..plans.len()).filter(fits).collect();
         numbers.sort_by(|a, b| pipeline::weight(&plans[*a]).total_cmp(&pipeline::weight(&plans[*b])));
         numbers
-    }
-
-    /// Compiles what will be loaded soon, side by side; what cannot be mapped or compiled is found out when it is
-    /// loaded.
-    fn prepare(&self, wanted: impl Iterator<Item = (usize, Vec<(String, String)>)>) {
-        let kernels = wanted.filter_map(|(plan, variant)| {
-            let plan = &self.planned.plans[plan];
-            let problem = Problem { iterations: iterate::limit(&self.problem), ..self.problem.clone() };
-            known::module(plan, self.session.target, &problem, &variant).ok().map(|module| module.kernels)
-        });
-        let kernels: Vec<_> = kernels.collect();
-        let units = self.session.workshop.units(&kernels);
-        for (kernels, unit) in kernels.into_iter().zip(units) {
-            unit.into_iter().for_each(|unit| self.session.backend().prepare(kernels.clone(), unit));
-        }
     }
 
     fn runner(&self, plan: usize, variant: &[(String, String)]) -> Result<Runner, Error> {
@@ -340,9 +323,6 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         }
         wanted.retain(|(plan, variant)| *plan != default.plan || *variant != default.variant);
         wanted.dedup();
-        if !self.session.stopped() {
-            self.prepare(wanted.iter().cloned());
-        }
         let mut runners = vec![default];
         let mut longest = Duration::ZERO;
         for (plan, variant) in wanted {

@@ -10,7 +10,6 @@ use kernelwright_codegen::loops::Program;
 use kernelwright_codegen::map::{self, Own, Variant};
 use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::Precision;
-use rayon::prelude::{IntoParallelRefIterator, ParallelIterator};
 
 use super::bench::Step;
 use super::exact;
@@ -167,12 +166,6 @@ impl Workshop {
         while self.take(true).is_some() {}
     }
 
-    /// Compiles units side by side, where the back end compiles apart; what fails is left to whoever loads it.
-    pub fn units(&self, units: &[Vec<Kernel>]) -> Vec<Option<Vec<u8>>> {
-        let Some(build) = &self.build else { return units.iter().map(|_| None).collect() };
-        self.pool.install(|| units.par_iter().map(|kernels| build.build(kernels, true).ok()).collect())
-    }
-
     /// A finished candidate; waits for one where `wait` says so.
     pub fn take(&mut self, wait: bool) -> Option<Made> {
         if self.busy == 0 {
@@ -191,7 +184,7 @@ impl Job {
             proven.map_err(|why| format!("wrong at small sizes: {why}"))?;
         }
         match build {
-            Some(build) => build.build(&self.kernels, false).map(Some).map_err(|error| error.to_string()),
+            Some(build) => build.build(&self.kernels).map(Some).map_err(|error| error.to_string()),
             None => Ok(None),
         }
     }

@@ -5,18 +5,10 @@ use std::process::Stdio;
 
 use kernelwright::inputs::npy::{Float, read, write};
 
-use crate::cli::{command, example, file, folder, run};
+use crate::cli::{DIFFUSION, command, example, file, folder, run};
 
-/// Diffusion with a reaction term; small enough for the interpreter.
-const DIFFUSION: &str = "operator diffusion {
-    grid cells [i: nx, j: ny];
-    param m = 0.1;
-    flux X[i+1/2] = u[i+1] - u;
-    flux Y[j+1/2] = u[j+1] - u;
-    apply u => m*u - (div(X) + div(Y));
-    boundary i: no_flux; boundary j: periodic;
-}
-problem diffusion { operator diffusion(nx = 9, ny = 7); rhs random(3); solver cg; tolerance 1e-9; iterations 200; }
+/// Problems on it, small enough for the interpreter.
+const PROBLEMS: &str = "problem diffusion { operator diffusion(nx = 9, ny = 7); rhs random(3); solver cg; tolerance 1e-9; iterations 200; }
 problem exact { operator diffusion(nx = 9, ny = 7, m = 2); rhs 2; guess 1; solver cg; tolerance 1e-9; iterations 9; }
 problem nothing { operator diffusion(nx = 9, ny = 7); rhs 0; solver cg; tolerance 1e-9; iterations 9; }
 problem single { operator diffusion(nx = 9, ny = 7); rhs random(3); solver cg; tolerance 1e-9; iterations 900;
@@ -26,7 +18,7 @@ problem insulated { operator diffusion(nx = 9, ny = 7, m = 0); rhs 1; solver cg;
 
 fn diffusion(name: &str) -> (std::path::PathBuf, String) {
     let folder = folder(name);
-    let program = file(&folder, "diffusion.kw", DIFFUSION);
+    let program = file(&folder, "diffusion.kw", &format!("{DIFFUSION}{PROBLEMS}"));
     (folder, program)
 }
 
