@@ -69,7 +69,7 @@ impl Verifier<'_> {
         };
         let given = matches!(kind, NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution);
         let is = if kind.is_vector() { Type::Vector } else { Type::Scalar };
-        if matches!(kind, NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) {
+        if kind.raises() || matches!(kind, NodeKind::Measure { .. }) {
             return self.error(format!("{by} reads {}, which has no value", self.label(node)));
         }
         if wanted.is_some_and(|wanted| wanted != is) {
@@ -121,6 +121,10 @@ impl Verifier<'_> {
                 if *number >= self.graph.requires.len() {
                     self.error(format!("{by} is require {number}, which nothing is known of"));
                 }
+                self.condition(&by, condition, &mut wanted);
+                wanted.push((*solution, Type::Vector));
+            }
+            NodeKind::Guard { condition, solution } => {
                 self.condition(&by, condition, &mut wanted);
                 wanted.push((*solution, Type::Vector));
             }

@@ -5,4 +5,6 @@
 
 pub mod build;
 pub mod cases;
+pub mod galerkin;
+pub mod matrices;
 pub mod sources;

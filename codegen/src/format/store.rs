@@ -208,10 +208,26 @@ impl<'m> Writer<'m> {
                 values.into_iter().enumerate().for_each(|(at, value)| array.set(at, value));
             }
         }
+        if self.layout.cuts() {
+            self.tile_rows();
+        }
         for row in 0..self.layout.size {
             let length = self.matrix.entries_of(self.given(row)).len() as u64;
             self.put(Role::Length, row as usize, length);
         }
+    }
+
+    /// The row of every so many entries; of those that begin at a place the one that is not empty.
+    fn tile_rows(&mut self) {
+        let last = self.slots.iter().rposition(|&n| n > 0).unwrap_or(0);
+        let mut row = 0;
+        for tile in 0..self.layout.entries.div_ceil(layout::TILE) {
+            while self.chunk_start[row + 1] <= tile * layout::TILE {
+                row += 1;
+            }
+            self.put(Role::TileRow, tile as usize, row as u64);
+        }
+        self.put(Role::TileRow, self.layout.entries.div_ceil(layout::TILE) as usize, last as u64);
     }
 
     /// The given row that is row `row` of the stored matrix.

@@ -63,10 +63,17 @@ impl<'a, 'c> Eval<'a, 'c> {
     /// A kernel for a sweep, with its header.
     pub(super) fn new(cx: &'c Context<'a>, sweep: &'a Sweep, guarding: Guarding) -> Eval<'a, 'c> {
         let stored: Vec<Arg> = sweep.stores.iter().map(|s| Arg::Vector(s.to)).collect();
-        let mut b = Builder::new(&sweep.name, stored);
-        b.doc.extend(sweep.text.iter().cloned());
+        let mut eval = Eval::part(cx, sweep, guarding, &sweep.name, stored);
+        eval.b.doc.extend(sweep.text.iter().cloned());
+        eval.exits();
+        eval
+    }
+
+    /// A kernel for a part of a sweep, under a name and with stores of its own, yet without its exits.
+    fn part(cx: &'c Context<'a>, sweep: &'a Sweep, guarding: Guarding, name: &str, stored: Vec<Arg>) -> Eval<'a, 'c> {
+        let mut b = Builder::new(name, stored);
         let frame = Frame::new(cx, &mut b);
-        let mut eval = Eval {
+        Eval {
             cx,
             sweep,
             b,
@@ -79,7 +86,12 @@ impl<'a, 'c> Eval<'a, 'c> {
             march: super::march::March::default(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
-        };
+        }
+    }
+
+    /// A kernel that does a part of a sweep ahead of it.
+    pub(super) fn ahead(cx: &'c Context<'a>, sweep: &'a Sweep, name: &str, stored: Vec<Arg>) -> Eval<'a, 'c> {
+        let mut eval = Eval::part(cx, sweep, Guarding::Predicate, name, stored);
         eval.exits();
         eval
     }

@@ -6,18 +6,19 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out and [`slots`] walks a row; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
-mod builder;
+mod balanced;
+pub(crate) mod builder;
 mod coefficients;
 mod context;
 mod elimination;
 mod eval;
 mod factors;
 mod fence;
-mod fold;
+pub(crate) mod fold;
 mod images;
 mod landing;
 mod line;

@@ -27,7 +27,7 @@ pub(super) struct Product {
     /// The value.
     pub(super) value: ValueId,
     /// How unknowns are read.
-    reading: Reading,
+    pub(super) reading: Reading,
 }
 
 /// The lanes that share a row: this one takes slots `first`, `first + count`, ….
@@ -63,6 +63,7 @@ struct Walk {
     to: Expr,
     /// Value of the loop variable at slot 0; none where it is the slot itself.
     origin: Option<Expr>,
+    row: Expr,
     /// Chunk and lane of the row.
     chunk: Expr,
     lane: Expr,
@@ -82,6 +83,13 @@ impl Eval<'_, '_> {
             return Ok(());
         }
         let row = fold::var(self.frame.own[0]);
+        if missing.iter().all(|p| self.cx.ahead.contains_key(&p.value)) {
+            for product in missing {
+                let value = self.formed_ahead(product.value, row.clone())?;
+                self.known.insert((product.value, 0), value);
+            }
+            return Ok(());
+        }
         let sums = self.row_sums(&missing, row, None)?;
         for (product, sum) in missing.iter().zip(sums) {
             self.known.insert((product.value, 0), fold::var(sum));
@@ -192,9 +200,9 @@ impl Eval<'_, '_> {
         let contiguous = matches!((layout.height, nest(&layout.format)), (_, [_, _, Level::Slot]))
             || layout.height == 1 && layout.starts() != Starts::Slots && nest(&layout.format)[0] == Level::Chunk;
         if !contiguous {
-            let slots = if layout.format.lengths { self.load(Role::Length, row)? } else { of_chunk };
+            let slots = if layout.format.lengths { self.load(Role::Length, row.clone())? } else { of_chunk };
             let to = self.b.bind("slots", slots);
-            return Ok(Walk { from: fold::int(0), to, origin: None, chunk, lane, before });
+            return Ok(Walk { from: fold::int(0), to, origin: None, row, chunk, lane, before });
         }
         let of_chunk = self.b.bind("slots", of_chunk);
         let first = if nest(&layout.format)[0] == Level::Lane {
@@ -204,9 +212,9 @@ impl Eval<'_, '_> {
             fold::add(chunks, fold::mul(lane.clone(), of_chunk.clone()))
         };
         let first = self.b.bind("first_cell", first);
-        let slots = if layout.format.lengths { self.load(Role::Length, row)? } else { of_chunk };
+        let slots = if layout.format.lengths { self.load(Role::Length, row.clone())? } else { of_chunk };
         let to = self.b.bind("end_cell", fold::add(first.clone(), slots));
-        Ok(Walk { from: first.clone(), to, origin: Some(first), chunk, lane, before })
+        Ok(Walk { from: first.clone(), to, origin: Some(first), row, chunk, lane, before })
     }
 
     /// Entries that store their rows: the row's range is searched for.
@@ -214,7 +222,15 @@ impl Eval<'_, '_> {
         let from = self.search(layout, row.clone())?;
         let to = self.search(layout, fold::add(row.clone(), fold::int(1)))?;
         let zero = fold::int(0);
-        Ok(Walk { from: from.clone(), to, origin: Some(from), chunk: row, lane: zero.clone(), before: zero })
+        Ok(Walk {
+            from: from.clone(),
+            to,
+            origin: Some(from),
+            row: row.clone(),
+            chunk: row,
+            lane: zero.clone(),
+            before: zero,
+        })
     }
 
     /// The first entry of a row or a later one, by bisection.
@@ -247,7 +263,6 @@ impl Eval<'_, '_> {
         }
         let int = |n: u64| fold::int(n as i64);
         let (h, total) = (layout.height, layout.cells / layout.height);
-        let row = fold::add(fold::mul(walk.chunk.clone(), int(h)), walk.lane.clone());
         let slot_start = |eval: &mut Self, slot: Expr| match layout.starts() {
             Starts::Slots => eval.load(Role::SlotStart, slot),
             _ => Ok(fold::mul(slot, int(layout.chunks))),
@@ -259,10 +274,8 @@ impl Eval<'_, '_> {
                 let first = self.b.bind("first_cell", first);
                 fold::add(first, fold::mul(counter.clone(), int(h)))
             }
-            [Level::Slot, Level::Chunk, _] => {
-                let row = self.b.bind("in_slot", row);
-                fold::add(row, fold::mul(starts(self), int(h)))
-            }
+            // Chunk after chunk, lane after lane: row after row.
+            [Level::Slot, Level::Chunk, _] => fold::add(walk.row.clone(), fold::mul(starts(self), int(h))),
             [Level::Slot, ..] => {
                 let start = starts(self);
                 let next = slot_start(self, fold::add(counter.clone(), fold::int(1))).unwrap_or(fold::int(0));
@@ -326,14 +339,14 @@ impl Eval<'_, '_> {
         Ok(self.known_column(layout, column))
     }
 
-    fn known_column(&mut self, layout: &Layout, column: Expr) -> VarId {
+    pub(super) fn known_column(&mut self, layout: &Layout, column: Expr) -> VarId {
         let var = self.b.bind_here("column_here", column);
         self.frame.know(var, (0, layout.size as i64 - 1));
         var
     }
 
     /// The term of a slot.
-    fn slot_term(&mut self, reading: Reading, entry: &Expr, column: VarId) -> Result<Expr, MapError> {
+    pub(super) fn slot_term(&mut self, reading: Reading, entry: &Expr, column: VarId) -> Result<Expr, MapError> {
         let op = self.cx.operator();
         let math::Expr::Slots(term) = &op.rows[0].value else {
             return Err(MapError::Unsupported("rows of a matrix that are more than a sum over slots".into()));

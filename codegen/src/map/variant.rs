@@ -35,6 +35,9 @@ pub struct Variant {
     pub fence_lanes: u32,
     /// CUDA, products of a matrix: lanes that share a row, a power of two up to 32; none leaves it to the lengths of rows.
     pub row_lanes: Option<u32>,
+    /// CUDA, products of a matrix without padding: cut by entries instead of rows, for rows of very unequal length; none
+    /// leaves it to the longest row.
+    pub balanced: Option<bool>,
     /// CUDA, products of a matrix: slots of a row that are asked for together.
     pub row_unroll: u32,
 }
@@ -72,6 +75,7 @@ impl Variant {
             simd: 256,
             fence_lanes: 256,
             row_lanes: None,
+            balanced: None,
             row_unroll: 4,
         }
     }
@@ -92,6 +96,7 @@ impl Variant {
             "simd" => self.simd = number(key, value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
+            "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
@@ -118,6 +123,7 @@ impl Variant {
             ("simd", self.simd.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
             ("row_lanes", auto(self.row_lanes)),
+            ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", self.row_unroll.to_string()),
         ]
     }
@@ -172,6 +178,14 @@ impl std::fmt::Display for Variant {
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
     let kind = if key == "carry" { "true or false" } else { "a number" };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
+}
+
+/// `true`, `false` or `auto`.
+fn flag(key: &str, value: &str) -> Result<Option<bool>, String> {
+    match value.trim() {
+        "auto" => Ok(None),
+        word => word.parse().map(Some).map_err(|_| format!("`{key}` is true, false or auto, not `{value}`")),
+    }
 }
 
 /// A number, or `auto`.

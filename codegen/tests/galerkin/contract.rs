@@ -1,5 +1,7 @@
 //! Systems, steps and meshes: what verifiers accept and refuse.
 
+use kernelwright_codegen::galerkin::energy::derive;
+use kernelwright_codegen::galerkin::evaluate::{Point, evaluate};
 use kernelwright_codegen::galerkin::mesh::{Face, Mesh};
 use kernelwright_codegen::galerkin::step::{Stage, Step, StepError, Update};
 use kernelwright_codegen::galerkin::system::{Expr, Side};
@@ -80,4 +82,57 @@ fn text_names_everything() {
     {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
+}
+
+#[test]
+fn energies_are_derived() {
+    for (system, weights) in
+        [(maxwell(1.0), vec![2.0, 2.0, 2.0, 3.0, 3.0, 3.0]), (acoustics(), vec![0.5, 3.0, 3.0, 3.0])]
+    {
+        let energy = derive(&system);
+        assert!(energy.symmetric, "{}", system.name);
+        let at = Point { materials: [vec![2.0, 3.0], vec![]], ..Point::default() };
+        for (weight, expected) in energy.weights.iter().zip(weights) {
+            assert!((evaluate(weight, &at) - expected).abs() < 1e-12, "{}", system.name);
+        }
+    }
+    assert!(derive(&advection()).symmetric && derive(&random(3)).symmetric);
+    let mut skew = random(3);
+    let added = skew.rates[0].terms[0].clone();
+    let component = (added.component + 1) % skew.components.len();
+    skew.rates[0].terms.push(kernelwright_codegen::galerkin::system::Term {
+        component,
+        coefficient: number(9.0),
+        ..added
+    });
+    assert!(!derive(&skew).symmetric || component == 0);
+}
+
+#[test]
+fn systems_that_are_not_hyperbolic_are_refused() {
+    // q_0' = d q_1 / dx, q_1' = factor * d q_0 / dx: speeds are the roots of the factor.
+    let refused = |factor: f64| {
+        let mut system = random(1);
+        let term = |coefficient: f64, component: usize| kernelwright_codegen::galerkin::system::Term {
+            coefficient: number(coefficient),
+            component,
+            axis: Some(0),
+        };
+        system.components.truncate(2);
+        system.rates.truncate(2);
+        system.rates[0].terms = vec![term(1.0, 1)];
+        system.rates[1].terms = vec![term(factor, 0)];
+        system.flux = vec![mul(Expr::Normal(0), average(1)), mul(mul(number(factor), Expr::Normal(0)), average(0))];
+        system.boundaries.clear();
+        match verify(&system) {
+            Ok(()) => false,
+            Err(errors) => {
+                assert!(matches!(&errors[..], [SystemError::NotHyperbolic { .. }]), "{errors:?}");
+                true
+            }
+        }
+    };
+    assert!(!refused(1.0) && !refused(4.0));
+    assert!(refused(-1.0), "complex speeds");
+    assert!(refused(0.0), "a missing eigenvector");
 }

@@ -2,4 +2,8 @@
 
 mod systems;
 mod meshes;
+mod oracle;
+mod machine;
 mod contract;
+mod element;
+mod kernels;

@@ -225,11 +225,10 @@ pub fn random(seed: u64) -> System {
     let mut penalty = vec![vec![0.0; components]; components];
     for i in 0..components {
         for j in 0..=i {
-            for axis in 0..3 {
-                let value = if samples.between(0.0, 1.0) < 0.4 { 0.0 } else { samples.between(-1.0, 1.0) };
-                coefficient[i][j][axis] = value;
-                coefficient[j][i][axis] = value;
-            }
+            let entry = |_| if samples.between(0.0, 1.0) < 0.4 { 0.0 } else { samples.between(-1.0, 1.0) };
+            let entries: Vec<f64> = (0..3).map(entry).collect();
+            coefficient[i][j] = entries.clone();
+            coefficient[j][i] = entries;
             let value = samples.between(-0.3, 0.3) + if i == j { 1.0 } else { 0.0 };
             penalty[i][j] = value;
             penalty[j][i] = value;
@@ -241,8 +240,7 @@ pub fn random(seed: u64) -> System {
         let mut terms = Vec::new();
         let mut star = number(0.0);
         for j in 0..components {
-            for axis in 0..3 {
-                let a = coefficient[i][j][axis];
+            for (axis, &a) in coefficient[i][j].iter().enumerate() {
                 if a != 0.0 {
                     terms.push(Term { coefficient: mul(number(a), Expr::Param(0)), component: j, axis: Some(axis) });
                     star = add(star, mul(mul(mul(number(a), Expr::Param(0)), n(axis)), average(j)));

@@ -5,8 +5,14 @@
 #[allow(dead_code)]
 mod support;
 
+#[path = "../mapping/modular.rs"]
+#[allow(dead_code)]
+mod modular;
+
 mod formats;
+mod loops;
 mod matrices;
+mod peek;
 mod predictions;
 mod products;
 mod stored;

@@ -141,3 +141,32 @@ fn columns_aside_are_found() {
         agrees(&matrix, &formats::named(name), Target::Host, Element::F64, |_| {});
     }
 }
+
+#[test]
+fn products_cut_by_entries_agree() {
+    for name in ["csr", "odd_csr_sorted"] {
+        let format = formats::named(name);
+        for matrix in matrices::square().into_iter().chain(matrices::long()) {
+            for precision in [Element::F64, Element::F32] {
+                agrees(&matrix, &format, Target::Cuda, precision, |variant| variant.balanced = Some(true));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_huge_row_is_cut_without_being_asked() {
+    let matrix = matrices::long().remove(1);
+    let options = Options { basis: Basis::Permuted, diagonal: true };
+    let stored = convert(&formats::named("csr"), &matrix.view(), options).unwrap();
+    let case = case(&stored);
+    let program = fused(&case);
+    let machine = Machine::new(&case, &program, Target::Cuda, Element::F64, None);
+    // Parts and runs of two products, and the sweep.
+    assert_eq!(machine.module.sweeps[0].len(), 5);
+    let banded = matrices::square().remove(4);
+    let stored = convert(&formats::named("csr"), &banded.view(), options).unwrap();
+    let case = self::case(&stored);
+    let program = fused(&case);
+    assert_eq!(Machine::new(&case, &program, Target::Cuda, Element::F64, None).module.sweeps[0].len(), 1);
+}

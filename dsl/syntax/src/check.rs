@@ -14,11 +14,14 @@ mod operator;
 mod problem;
 mod reading;
 mod solver;
+mod system;
 mod vector;
 
-use crate::ast::{Ast, Item, ItemKind};
+use crate::ast::{Ast, Documented, Item, ItemKind, Setting};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::program::system::{System, TimeStep};
 use crate::program::{Format, Operator, Program, Solver};
+
 use crate::source::Span;
 use std::collections::HashMap;
 
@@ -28,6 +31,10 @@ struct Declared {
     operators: Vec<Option<Operator>>,
     solvers: Vec<Option<Solver>>,
     formats: Vec<Option<Format>>,
+    systems: Vec<Option<System>>,
+    steps: Vec<Option<TimeStep>>,
+    /// Systems with errors of their own.
+    broken_systems: Vec<String>,
     operator_names: HashMap<String, usize>,
     solver_names: HashMap<String, usize>,
 }
@@ -41,17 +48,26 @@ pub fn check(ast: &Ast) -> Result<Program, Diagnostics> {
         declare(item, &mut declared, &mut errors);
     }
     let mut problems = Vec::new();
+    let mut runs = Vec::new();
     for item in &ast.items {
         if let ItemKind::Problem(settings) = &item.kind {
+            if settings.iter().any(|setting| setting.kind.key.text == "system") {
+                runs.extend(system::run(item, settings, &mut declared, &mut errors));
+                continue;
+            }
+            foreign(settings, &mut errors);
             problems.extend(problem::problem(item, settings, &mut declared, &mut errors));
         }
     }
     let operators: Option<Vec<Operator>> = declared.operators.into_iter().collect();
     let solvers: Option<Vec<Solver>> = declared.solvers.into_iter().collect();
     let formats: Option<Vec<Format>> = declared.formats.into_iter().collect();
-    match (operators, solvers, formats) {
-        (Some(operators), Some(solvers), Some(formats)) if errors.is_empty() => {
-            Ok(Program { file: ast.source.name.clone(), operators, solvers, problems, formats })
+    let systems: Option<Vec<System>> = declared.systems.into_iter().collect();
+    let steps: Option<Vec<TimeStep>> = declared.steps.into_iter().collect();
+    match (operators, solvers, formats, systems, steps) {
+        (Some(operators), Some(solvers), Some(formats), Some(systems), Some(steps)) if errors.is_empty() => {
+            let file = ast.source.name.clone();
+            Ok(Program { file, operators, solvers, problems, formats, systems, steps, runs })
         }
         _ => Err(Diagnostics::new(ast.source.clone(), errors)),
     }
@@ -81,6 +97,47 @@ pub(crate) fn library_format(item: &Item) -> Result<Format, Vec<Diagnostic>> {
     }
 }
 
+/// Checks one system on its own.
+pub(crate) fn library_system(item: &Item) -> Result<System, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let ItemKind::System(parts) = &item.kind else {
+        return Err(vec![Diagnostic::new("library", item.name.span, "this is not a system")]);
+    };
+    match system::system(item, parts, &mut errors) {
+        Some(system) if errors.is_empty() => Ok(system),
+        _ => Err(errors),
+    }
+}
+
+/// Checks one time step on its own.
+pub(crate) fn library_step(item: &Item) -> Result<TimeStep, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let ItemKind::TimeStep(stages) = &item.kind else {
+        return Err(vec![Diagnostic::new("library", item.name.span, "this is not a time step")]);
+    };
+    match system::time_step(item, stages, &mut errors) {
+        Some(step) if errors.is_empty() => Ok(step),
+        _ => Err(errors),
+    }
+}
+
+/// How waves of a system along a direction grow, if they do: a system that is not hyperbolic with these numbers.
+pub fn growth(system: &System, params: &[f64], materials: &[f64], normal: [f64; 3]) -> Option<&'static str> {
+    system::growth(system, params, materials, normal)
+}
+
+/// Settings that only problems of systems have.
+fn foreign(settings: &[Documented<Setting>], errors: &mut Vec<Diagnostic>) {
+    const KEYS: [&str; 12] = [
+        "mesh", "flux", "step", "order", "material", "initial", "exact", "boundary", "until", "every", "probe", "param",
+    ];
+    for setting in settings.iter().filter(|setting| KEYS.contains(&setting.kind.key.text.as_str())) {
+        let key = &setting.kind.key.text;
+        let error = Diagnostic::new("not-allowed", setting.span, format!("a problem of an operator has no `{key}`"));
+        errors.push(error.help("with `system name;` it is a problem of a system"));
+    }
+}
+
 fn declare(item: &Item, declared: &mut Declared, errors: &mut Vec<Diagnostic>) {
     let before = errors.len();
     match &item.kind {
@@ -98,6 +155,14 @@ fn declare(item: &Item, declared: &mut Declared, errors: &mut Vec<Diagnostic>) {
             let format = format::format(item, layouts, errors).filter(|_| errors.len() == before);
             declared.formats.push(format);
         }
+        ItemKind::System(parts) => match system::system(item, parts, errors).filter(|_| errors.len() == before) {
+            Some(system) => declared.systems.push(Some(system)),
+            None => declared.broken_systems.push(item.name.text.clone()),
+        },
+        ItemKind::TimeStep(stages) => {
+            let step = system::time_step(item, stages, errors).filter(|_| errors.len() == before);
+            declared.steps.push(step);
+        }
         ItemKind::Problem(_) => {}
     }
 }
@@ -111,6 +176,8 @@ fn duplicates(ast: &Ast, errors: &mut Vec<Diagnostic>) {
             ItemKind::Solver(..) => (1, "solver"),
             ItemKind::Problem(_) => (2, "problem"),
             ItemKind::Format(_) => (3, "format"),
+            ItemKind::System(_) => (4, "system"),
+            ItemKind::TimeStep(_) => (5, "time step"),
         };
         match seen.get(&(kind, item.name.text.as_str())) {
             Some(first) => errors.push(

@@ -1,11 +1,12 @@
-//! Solvers and formats every program may name, written in the language itself.
+//! Solvers, formats, systems and time steps every program may name, written in the language itself.
 //!
-//! A solver or format of the same name in a program takes precedence. In one from here all spans are empty, because its
+//! An item of the same name in a program takes precedence. In one from here all spans are empty, because its
 //! text is not in the user's file.
 
 use crate::ast::Item;
-use crate::check::{library_format, library_solver};
+use crate::check::{library_format, library_solver, library_step, library_system};
 use crate::parse::parse_text;
+use crate::program::system::{System, TimeStep};
 use crate::program::{Format, Program, Solver, Statement, StatementKind};
 use crate::source::Span;
 
@@ -51,6 +52,54 @@ pub fn solver(name: &str) -> Option<Solver> {
     let mut solver = library_solver(item).ok()?;
     forget_places(&mut solver);
     Some(solver)
+}
+
+/// Names and texts of systems, simplest first.
+const SYSTEMS: [(&str, &str); 3] = [
+    ("advection", include_str!("library/advection.kw")),
+    ("acoustics", include_str!("library/acoustics.kw")),
+    ("maxwell", include_str!("library/maxwell.kw")),
+];
+
+/// Names and texts of time steps.
+const STEPS: [(&str, &str); 3] = [
+    ("lserk4", include_str!("library/lserk4.kw")),
+    ("ssprk3", include_str!("library/ssprk3.kw")),
+    ("rk4", include_str!("library/rk4.kw")),
+];
+
+/// Names of all systems of the library.
+pub fn system_names() -> impl Iterator<Item = &'static str> {
+    SYSTEMS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a system.
+pub fn system_text(name: &str) -> Option<&'static str> {
+    SYSTEMS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// A system of the library, checked.
+pub fn system(name: &str) -> Option<System> {
+    let ast = parse_text(&format!("{name}.kw"), system_text(name)?).ok()?;
+    let system = library_system(ast.items.first()?).ok()?;
+    Some(System { span: Span::default(), ..system })
+}
+
+/// Names of all time steps of the library.
+pub fn step_names() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a time step.
+pub fn step_text(name: &str) -> Option<&'static str> {
+    STEPS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// A time step of the library, checked.
+pub fn step(name: &str) -> Option<TimeStep> {
+    let ast = parse_text(&format!("{name}.kw"), step_text(name)?).ok()?;
+    let step = library_step(ast.items.first()?).ok()?;
+    Some(TimeStep { span: Span::default(), ..step })
 }
 
 /// Names of all formats of the library.

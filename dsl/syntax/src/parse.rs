@@ -9,6 +9,7 @@ mod format;
 mod operator;
 mod problem;
 mod solver;
+mod system;
 
 use crate::ast::{Ast, Documented, Item, ItemKind};
 use crate::diagnostic::Diagnostics;
@@ -52,17 +53,20 @@ fn parse(source: Source, lexemes: &[Lexeme]) -> Result<Ast, Diagnostics> {
 }
 
 /// Keywords an item begins with.
-const ITEMS: [&str; 4] = ["operator", "solver", "problem", "format"];
+const ITEMS: [&str; 6] = ["operator", "solver", "problem", "format", "system", "step"];
 
-/// `operator`, `solver`, `problem` or `format` with its name and body.
+/// What may stand at the top level.
+const ITEM: &str = "`operator`, `solver`, `problem`, `format`, `system` or `step`";
+
+/// An item with its name and body.
 fn item(cursor: &mut Cursor<'_>) -> Parse<Item> {
     let doc = cursor.doc();
     let keyword = match cursor.peek() {
         Token::Word(word) => word.as_str(),
-        _ => return cursor.expected("`operator`, `solver`, `problem` or `format`"),
+        _ => return cursor.expected(ITEM),
     };
     if !ITEMS.contains(&keyword) {
-        return cursor.expected_word("`operator`, `solver`, `problem` or `format`", &ITEMS);
+        return cursor.expected_word(ITEM, &ITEMS);
     }
     cursor.advance();
     let name = cursor.name(&format!("the name of the {keyword}"))?;
@@ -70,6 +74,8 @@ fn item(cursor: &mut Cursor<'_>) -> Parse<Item> {
         "operator" => ItemKind::Operator(block(cursor, operator::clause)?),
         "solver" => ItemKind::Solver(solver::takes(cursor)?, block(cursor, solver::step)?),
         "format" => ItemKind::Format(block(cursor, format::layout)?),
+        "system" => ItemKind::System(block(cursor, system::part)?),
+        "step" => ItemKind::TimeStep(block(cursor, system::stage)?),
         _ => ItemKind::Problem(block(cursor, problem::setting)?),
     };
     Ok(Item { doc, name, kind })

@@ -4,9 +4,11 @@
 //! them. The same functions give the one-line `text` of checked statements.
 
 mod expression;
+mod system;
 
 use crate::ast::{Ast, Clause, Documented, Expr, Item, ItemKind, Layout, Name, Position, Setting, Side, Step, Takes};
 pub use expression::expression;
+pub use system::{entry, part};
 
 /// The whole program.
 pub fn program(ast: &Ast) -> String {
@@ -30,6 +32,14 @@ fn item(item: &Item) -> String {
             let heads: Vec<String> = takes_.iter().map(takes).collect();
             out.push_str(&format!("solver {name}({}) {{\n", heads.join(", ")));
             steps(&mut out, steps_, 1);
+        }
+        ItemKind::System(parts) => {
+            out.push_str(&format!("system {name} {{\n"));
+            system::parts(&mut out, parts);
+        }
+        ItemKind::TimeStep(stages) => {
+            out.push_str(&format!("step {name} {{\n"));
+            system::stages(&mut out, stages);
         }
         ItemKind::Problem(settings) => {
             out.push_str(&format!("problem {name} {{\n"));
@@ -211,8 +221,13 @@ fn braced(out: &mut String, body: &[Documented<Step>], level: usize) {
 }
 
 fn setting(setting: &Setting) -> String {
+    let (key, value) = (&setting.key.text, expression(&setting.value));
+    let tags: Vec<String> = setting.tags.iter().map(expression).collect();
+    let tags = tags.join(", ");
     match &setting.name {
-        Some(name) => format!("{} {} = {};", setting.key.text, name.text, expression(&setting.value)),
-        None => format!("{} {};", setting.key.text, expression(&setting.value)),
+        Some(name) if tags.is_empty() => format!("{key} {} = {value};", name.text),
+        Some(name) => format!("{key} {}({tags}) = {value};", name.text),
+        None if tags.is_empty() => format!("{key} {value};"),
+        None => format!("{key} {tags}: {value};"),
     }
 }

@@ -12,6 +12,7 @@
 //! a definition at a shift is therefore substituting letters: `k := k + shift`.
 
 mod format;
+pub mod system;
 
 use crate::source::Span;
 
@@ -33,6 +34,12 @@ pub struct Program {
     pub problems: Vec<Problem>,
     /// Formats of sparse matrices in source order; those of the library are in [`crate::library`].
     pub formats: Vec<Format>,
+    /// Systems in source order, then those of the library that the problems use.
+    pub systems: Vec<system::System>,
+    /// Time steps in source order, then those of the library that the problems use.
+    pub steps: Vec<system::TimeStep>,
+    /// Problems of systems in source order.
+    pub runs: Vec<system::Run>,
 }
 
 /// A linear (affine) operator on a structured grid.

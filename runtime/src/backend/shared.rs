@@ -8,8 +8,8 @@ use kernelwright_codegen::kernel::{Element, Kernel};
 
 use super::build::{Build, Identity};
 use super::{
-    Backend, BackendError, BufferHandle, CompileTimes, Counters, KernelHandle, KernelInfo, Recorded, Target, VectorMut,
-    VectorRef,
+    Backend, BackendError, BufferHandle, CompileTimes, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
+    VectorMut, VectorRef,
 };
 
 /// A handle of a back end; clones are handles of the same one.
@@ -49,6 +49,9 @@ impl Backend for Shared {
     }
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
         self.inner.borrow_mut().write(buffer, values)
+    }
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        self.inner.borrow_mut().write_integers(buffer, values)
     }
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
         self.inner.borrow_mut().read(buffer, values)

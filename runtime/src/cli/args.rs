@@ -1,5 +1,7 @@
 //! Arguments of the command, with the help that explains them.
 
+mod matrix;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +11,8 @@ use kernelwright_syntax::program::Precision;
 use crate::backend::Target;
 use crate::backend::open::Choice;
 use crate::tune::strategy::Choice as Strategy;
+
+pub(super) use matrix::{FormatArgs, MatrixArgs, SpmvArgs};
 
 /// Describe a PDE operator and a Krylov loop; get fused kernels and the solution.
 #[derive(Debug, Parser)]
@@ -27,6 +31,7 @@ A first tour:
   kernelwright explain examples/programs/pressure_correction.kw
   kernelwright solve examples/programs/pressure_correction.kw --plot convergence.svg
   kernelwright emit examples/programs/pressure_correction.kw --target cuda
+  kernelwright solve --matrix A.mtx
 
 FILE is a .kw file, - for standard input, or the name of a program declared in this binary (see list).
 
@@ -51,6 +56,8 @@ pub(super) enum Command {
     Bench(Box<BenchArgs>),
     /// Find the best schedule and variants for the device at hand; every candidate is proven before it is timed.
     Tune(Box<TuneArgs>),
+    /// Multiply a matrix from a file with a vector and report time, bytes and formats.
+    Spmv(SpmvArgs),
     /// Say what a matrix looks like: sizes, row lengths, bandwidth, symmetry, diagonal.
     Info(InfoArgs),
     /// Convert a matrix from one file format to another.
@@ -67,8 +74,8 @@ pub(super) enum Command {
 #[derive(Debug, Clone, Args)]
 pub(super) struct ProgramArgs {
     /// A .kw file, - for standard input, or the name of a program declared in this binary.
-    #[arg(value_name = "FILE")]
-    pub(super) file: String,
+    #[arg(value_name = "FILE", required_unless_present = "matrix")]
+    pub(super) file: Option<String>,
     /// Which problem, where the program has several.
     #[arg(long, value_name = "NAME")]
     pub(super) problem: Option<String>,
@@ -78,6 +85,8 @@ pub(super) struct ProgramArgs {
     /// Precision of vectors, instead of the problem's (mixed: solution and residual in f64, the loop in f32).
     #[arg(long, value_name = "f32|f64|mixed", value_parser = precision)]
     pub(super) precision: Option<Precision>,
+    #[command(flatten)]
+    pub(super) matrix: MatrixArgs,
 }
 
 /// What else decides how a problem is compiled.
@@ -119,12 +128,16 @@ Examples:
   kernelwright solve model.kw --set nx=256 --set omega=0.2 --precision f64 --tolerance 1e-10
   kernelwright solve model.kw --rhs f.npy --rhs-order i,j,k --guess u0.npy --out u.npy
   kernelwright solve model.kw --backend host --json
+  kernelwright solve cavity.kw --mesh cavity.msh --set N=5 --out fields.pvd --probes probes.csv
+  kernelwright solve --matrix A.mtx --rhs b.npy --out x.npy
+  kernelwright solve --matrix A.mtx --solver bicgstab --format measure --tolerance 1e-10 --relative-to r0
 
 Arrays have one axis per axis of the grid (and a leading one for the components, where there are several unknowns).
 --rhs-order and --guess-order name their axes, slowest first as NumPy shows them; without them they are in the order of
---out: last axis of the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
+--out: last axis of the grid first. With --matrix they have one axis, in the order of the matrix; without --rhs the
+right-hand side is the file's own, else the one whose solution is all ones. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
 
-Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged (also interrupted);
+Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged, unstable, or interrupted;
 4 the back end is not available or failed.")]
 pub(super) struct SolveArgs {
     #[command(flatten)]
@@ -141,7 +154,7 @@ pub(super) struct SolveArgs {
     /// Names of the axes of --guess, slowest first.
     #[arg(long, value_name = "k,j,i", value_delimiter = ',', requires = "guess")]
     pub(super) guess_order: Vec<String>,
-    /// Write the solution (.npy, or .vti for ParaView).
+    /// Write the solution (.npy, or .vti for ParaView; of a system .vtu, or .pvd for a series in time).
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     /// Write the measure at every iteration.
@@ -150,6 +163,18 @@ pub(super) struct SolveArgs {
     /// Draw the convergence.
     #[arg(long, value_name = "FILE.svg")]
     pub(super) plot: Option<PathBuf>,
+    /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
+    #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
+    pub(super) mesh: Option<PathBuf>,
+    /// Write the values at the probes.
+    #[arg(long, value_name = "FILE.csv", help_heading = "Problems of systems")]
+    pub(super) probes: Option<PathBuf>,
+    /// Write a checkpoint at every output and when interrupted.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Go on from a checkpoint.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) restart: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -160,9 +185,15 @@ Examples:
   kernelwright bench model.kw --set nx=512 --json > before.json
   kernelwright bench model.kw --compile --backend host
   kernelwright bench model.kw --compile --architecture 90
+  kernelwright bench --matrix A.mtx --format measure
+  kernelwright bench spmv --backend cuda --json
+  kernelwright bench spmv --scale 0.01 --kind poisson7 --kind powerlaw
+  kernelwright bench read --matrix A.mtx
 
 `pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
-one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.")]
+one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.
+`spmv` multiplies with matrices of seven kinds (or that of --matrix), in every format, side by side with cuSPARSE where it
+is there; `read` times the reader of MatrixMarket.")]
 pub(super) struct BenchArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -188,6 +219,12 @@ pub(super) struct BenchArgs {
     /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
     #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
     pub(super) architecture: Option<u32>,
+    /// spmv, read: scale of the number of rows of the generated matrices.
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub(super) scale: Option<f64>,
+    /// spmv, read: a kind of matrix, instead of all; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(super) kind: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -404,7 +441,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// A number that is zero or greater.
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a tolerance is zero or greater".to_string()) }
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("it is zero or greater".to_string()) }
 }
 
 /// A number greater than zero.
@@ -469,7 +506,8 @@ Examples:
   kernelwright convert bcsstk13.rsa bcsstk13.mtx
   kernelwright convert A.mtx.gz A.npz
 
-Read is what info reads; written are .mtx, .mtx.gz and .npz (csr of SciPy). A symmetric file stays one in .mtx.")]
+Read is what info reads; written are .mtx, .mtx.gz, .npz (csr of SciPy), Harwell-Boeing (.hb, .rua, .rra, .rsa, .rza) with
+its vectors, and Rutherford-Boeing (.rb). A symmetric file stays one, but for .npz.")]
 pub(super) struct ConvertArgs {
     /// A matrix.
     #[arg(value_name = "IN")]

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kernelwright_codegen::format::{self, Stored};
 use kernelwright_codegen::loops::Program as Loops;
+use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::Plan;
 use kernelwright_syntax::program::{Precision, Problem};
@@ -21,6 +23,7 @@ use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
+use crate::sparse::cost::bytes_of;
 use crate::tune::store::Store;
 use crate::tune::{self, known};
 
@@ -45,6 +48,7 @@ pub struct Builder<'l> {
     tune: Option<tune::Options>,
     /// Where choices are kept, if not in the user's store.
     store: Option<PathBuf>,
+    stored: Option<(&'l Stored, Vec<KnownFact>)>,
 }
 
 impl<'l> Builder<'l> {
@@ -64,6 +68,7 @@ impl<'l> Builder<'l> {
             tuned: true,
             tune: None,
             store: None,
+            stored: None,
         }
     }
 
@@ -174,9 +179,21 @@ impl<'l> Builder<'l> {
         self.loaded
     }
 
+    /// Whether the operator is a matrix in a format.
+    pub(crate) fn has_matrix(&self) -> bool {
+        self.stored.is_some()
+    }
+
     /// The schedule that was asked for.
     pub(crate) fn asked_schedule(&self) -> Option<&str> {
         self.schedule.as_deref()
+    }
+
+    /// The operator of the problem is a matrix in a format, whatever the program says; `facts` is what is known of it.
+    /// Vectors of a solve are in the order of the matrix, also where the format stores its rows in another.
+    pub fn stored(mut self, matrix: &'l Stored, facts: Vec<KnownFact>) -> Self {
+        self.stored = Some((matrix, facts));
+        self
     }
 
     /// The problem as it will be compiled, and its number.
@@ -189,6 +206,10 @@ impl<'l> Builder<'l> {
         let number = match &self.problem {
             Some(name) => names().position(|own| own == name).ok_or_else(|| unknown("problem", name, names()))?,
             None if program.problems.len() == 1 => 0,
+            None if program.problems.is_empty() && !program.runs.is_empty() => {
+                let why = "its problems are of systems, which `solve` and `emit` know";
+                return Err(Error::Usage(format!("{}: {why}", program.file)));
+            }
             None if program.problems.is_empty() => {
                 return Err(Error::Input(format!("{} declares no problem", program.file)));
             }
@@ -210,7 +231,32 @@ impl<'l> Builder<'l> {
     /// As [`Builder::chosen`], and what the compiler cannot do.
     pub fn plan(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
+        self.plan_problem(&problem)
+    }
+
+    /// The operator of the problem, lowered, or the matrix in its place.
+    ///
+    /// # Errors
+    /// An operator the compiler cannot handle.
+    pub fn operator(&self, problem: &Problem) -> Result<math::Operator, Error> {
+        match &self.stored {
+            Some((stored, facts)) => Ok(format::operator("A", &stored.layout, facts.clone())),
+            None => pipeline::operator(&self.loaded.program, problem),
+        }
+    }
+
+    fn plan_problem(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
+        pipeline::plan(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
+    }
+
+    /// Words of the working precision that a round moves per point. Those of a matrix, whose columns do not grow with
+    /// the precision, are planned as words of eight bytes.
+    fn words(&self, plan: &Plan, precision: Precision) -> f64 {
+        let Some((stored, _)) = &self.stored else { return plan.cost.words };
+        let real = bytes_of(precision);
+        let planned = stored.layout.bytes(8).max(1) as f64 / 8.0;
+        let moved = stored.layout.bytes(real) as f64 / real as f64;
+        plan.cost.words + plan.cost.coefficient_words * (moved / planned - 1.0)
     }
 
     /// As [`Builder::plan`], without the schedules that are only used when asked for.
@@ -219,7 +265,7 @@ impl<'l> Builder<'l> {
     /// As [`Builder::plan`].
     pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan_to_run(&self.loaded.program, &problem, self.schedule.as_deref())
+        pipeline::plan_to_run(&self.loaded.program, &problem, self.operator(&problem)?, self.schedule.as_deref())
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -264,13 +310,22 @@ impl<'l> Builder<'l> {
             return Ok((backend, None));
         }
         let shared = Shared::new(backend);
-        let residual = pipeline::residual(&self.loaded.program, problem)?;
+        let residual = pipeline::residual(&self.loaded.program, problem, &self.operator(problem)?)?;
         let (target, limit) = (shared.target(), problem.iterations);
         // Parts of single kernels are those of the loop.
         let variant: Vec<_> = self.variant.iter().filter(|(key, _)| !key.contains('.')).cloned().collect();
         let module = pipeline::module(&residual.0, target, Precision::F64, limit, &variant)?;
-        let refinement = Refinement::new(residual, module, &shared, limit)?;
+        let mut refinement = Refinement::new(residual, module, &shared, limit)?;
+        self.bring_matrix(&mut refinement.engine)?;
         Ok((Box::new(shared), Some(refinement)))
+    }
+
+    /// Brings the arrays of a matrix to an engine.
+    fn bring_matrix(&self, engine: &mut Engine) -> Result<(), Error> {
+        let Some((stored, _)) = &self.stored else { return Ok(()) };
+        engine.set_order(stored.order.as_deref())?;
+        let arrays = stored.contents.iter().enumerate();
+        arrays.into_iter().try_for_each(|(number, contents)| engine.set_contents(number, contents))
     }
 
     /// Compiles and loads on a given back end.
@@ -288,13 +343,13 @@ impl<'l> Builder<'l> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
         let program = &self.loaded.program;
-        let free = self.tuned && self.schedule.is_none() && self.variant.is_empty();
+        let free = self.tuned && self.stored.is_none() && self.schedule.is_none() && self.variant.is_empty();
         let found =
             if free { known::find(self.store(), program, &problem, backend.as_ref()) } else { known::Found::default() };
         notices.extend(found.notices);
         // Only a tune may have chosen what is never preferred.
         let plan = if found.known.is_some() { pipeline::plan } else { pipeline::plan_to_run };
-        let mut planned = plan(program, &problem, self.schedule.as_deref())?;
+        let mut planned = plan(program, &problem, self.operator(&problem)?, self.schedule.as_deref())?;
         let planning = begin.elapsed();
         let known = found.known.and_then(|known| {
             let usable = known.usable(&planned.plans, backend.as_ref(), &problem);
@@ -325,12 +380,13 @@ impl<'l> Builder<'l> {
         backend: Box<dyn Backend>,
     ) -> Result<Solver, Error> {
         let begin = Instant::now();
-        let words = Some(plan.cost.words);
+        let words = Some(self.words(plan, problem.precision));
         let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations, variant)?;
         let mapping = begin.elapsed();
         let name = plan.schedule.name.clone();
         let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        self.bring_matrix(&mut engine)?;
         let notices = engine.notices();
         let stages = Stages { map: mapping, ..engine.stages };
         let data = problem.data.len();

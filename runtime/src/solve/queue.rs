@@ -63,9 +63,8 @@ impl Queue {
         self.waiting.drain(..).try_for_each(|(kernel, args)| backend.launch(kernel, &args))
     }
 
-    /// Gives recorded lists back; what waits is dropped.
-    pub(super) fn close(&mut self, backend: &mut dyn Backend) {
-        self.waiting.clear();
+    /// Gives back what is recorded on the device; nothing may wait.
+    pub(super) fn forget(&mut self, backend: &mut dyn Backend) {
         for list in self.lists.drain(..) {
             if let List::Recorded(recorded) = list {
                 backend.forget(recorded);

@@ -81,7 +81,7 @@ impl Refinement {
 
     /// Gives everything on the back end back.
     pub(super) fn close(mut self) {
-        self.engine.close();
+        self.engine.into_backend();
         self.backend.free(self.scale);
         self.backend.release(&[self.assign, self.add, self.clear]);
     }

@@ -199,7 +199,7 @@ impl Solver {
         if let Some(refinement) = self.refinement {
             refinement.close();
         }
-        self.engine.close()
+        self.engine.into_backend()
     }
 
     /// Changes when a solve ends, within the limit it was compiled for.

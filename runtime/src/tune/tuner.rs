@@ -105,7 +105,11 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let (_, problem) = builder.chosen()?;
         let loaded = builder.loaded();
         let program = &loaded.program;
-        let planned = pipeline::plan(program, &problem, builder.asked_schedule())?;
+        if builder.has_matrix() {
+            return Err(Error::Input("a program on a matrix in a format is not tuned yet".to_string()));
+        }
+        let operator = pipeline::operator(program, &problem)?;
+        let planned = pipeline::plan(program, &problem, operator, builder.asked_schedule())?;
         let mut small = Vec::new();
         for problem in key::small(&problem) {
             small.push(pipeline::graph(program, &problem, &pipeline::operator_of_loop(program, &problem)?)?);

@@ -10,3 +10,4 @@ mod meaning;
 mod programs;
 mod rendering;
 mod robust;
+mod systems;
