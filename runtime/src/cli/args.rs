@@ -288,14 +288,6 @@ pub(super) struct TuneArgs {
     pub(super) plot: Option<PathBuf>,
 }
 
-impl TuneArgs {
-    /// The program, if one is named.
-    pub(super) fn program(&self) -> Option<ProgramArgs> {
-        let (problem, set, precision) = (self.problem.clone(), self.set.clone(), self.precision);
-        self.file.clone().map(|file| ProgramArgs { file, problem, set, precision })
-    }
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

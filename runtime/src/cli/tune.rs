@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::args::TuneArgs;
+use super::arrays;
 use super::failure::Failure;
 use super::out::Out;
 use super::progress::{interrupt_flag, seconds};
 use super::table::columns;
-use super::{arrays, choose};
 use crate::backend::open::open;
 use crate::backend::{Arithmetic, KernelInfo};
 use crate::cache::Cache;
-use crate::load::load;
+use crate::load::{Loaded, load};
+use crate::solve::{Builder, Solver};
 use crate::tune::record::{Kind, Record, Verdict};
 use crate::tune::report::{Finalist, KernelReport, Report};
 use crate::tune::store::Store;
@@ -31,11 +32,11 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
     if args.show || args.export.is_some() {
         return kept(args, out);
     }
-    let Some(program) = args.program() else {
+    let Some(file) = &args.file else {
         return Err(Failure::Usage("tune needs a FILE (or --show, --export or --import)".to_string()));
     };
-    let loaded = load(&program.file)?;
-    let mut builder = choose(&loaded, &program).backend(args.backend);
+    let loaded = load(file)?;
+    let mut builder = choose(&loaded, args).backend(args.backend);
     if let Some(schedule) = &args.schedule {
         builder = builder.schedule(schedule);
     }
@@ -54,6 +55,21 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
         std::fs::write(path, plot::svg(&report)).map_err(|error| arrays::failed(path, &error))?;
     }
     Ok(0)
+}
+
+/// The problem that the arguments name, with what they set.
+fn choose<'l>(loaded: &'l Loaded, args: &TuneArgs) -> Builder<'l> {
+    let mut builder = Solver::builder(loaded);
+    if let Some(problem) = &args.problem {
+        builder = builder.problem(problem);
+    }
+    for (name, value) in &args.set {
+        builder = builder.set(name, *value);
+    }
+    match args.precision {
+        Some(precision) => builder.precision(precision),
+        None => builder,
+    }
 }
 
 fn options(args: &TuneArgs) -> Options {
@@ -216,11 +232,11 @@ fn object(report: &Report) -> Value {
 /// `--show` and `--export`: what the store holds, of one program where one is named.
 fn kept(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
     let mut store = Store::of_user();
-    let records = match args.program() {
+    let records = match &args.file {
         None => store.read_all(),
-        Some(program) => {
-            let loaded = load(&program.file)?;
-            let (_, problem) = choose(&loaded, &program).chosen()?;
+        Some(file) => {
+            let loaded = load(file)?;
+            let (_, problem) = choose(&loaded, args).chosen()?;
             let opened = open(args.backend, Arithmetic::default(), &std::sync::Arc::new(Cache::of_user()))?;
             store.read(&key::family(&loaded.program, &problem, opened.backend.as_ref())?)
         }
