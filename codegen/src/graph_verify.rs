@@ -199,7 +199,7 @@ impl Verifier<'_> {
         for (number, arm) in branch.arms.iter().enumerate() {
             match arm.when {
                 When::Scalar(node) => self.reads("a branch", node, Some(Type::Scalar)),
-                When::Every(n) if n == 0 => self.error("a branch runs on every 0th round".to_owned()),
+                When::Every(0) => self.error("a branch runs on every 0th round".to_owned()),
                 When::Every(_) => {}
             }
             self.inner(&arm.body, |v| {
@@ -234,8 +234,9 @@ impl Verifier<'_> {
     /// Every value is read by something. (Acts have none; a variable's result may be left over.)
     fn idle(&mut self) {
         let is_value = |node: &&NodeId| match self.kind(**node) {
-            Some(NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
-            Some(NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) => false,
+            // A loop may assign a variable that only what follows it reads.
+            Some(NodeKind::Phi(_) | NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
+            Some(kind) if kind.raises() || matches!(kind, NodeKind::Measure { .. }) => false,
             Some(_) => !self.read.contains(node),
         };
         let idle: Vec<NodeId> = self.defined.iter().filter(is_value).copied().collect();

@@ -228,7 +228,7 @@ pub fn module(
         Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let mut variant = Variant::for_grid(target, loops.operator.space.grid());
+    let mut variant = Variant::for_space(target, &loops.operator.space);
     for (key, value) in set.iter().filter(|(key, _)| !key.contains('.')) {
         variant.set(key, value).map_err(Error::Usage)?;
     }

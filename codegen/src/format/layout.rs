@@ -11,6 +11,10 @@ const ALIGNED: u64 = 32;
 pub const TILE: u64 = 2048;
 /// Cells beyond this many are refused.
 const MOST_CELLS: u128 = 1 << 48;
+/// Cells from which padding may be too much: 2 GiB of f64.
+const MANY_CELLS: u128 = 1 << 28;
+/// Cells for each entry and row that are too many then.
+const MOST_PADDING: u128 = 100;
 
 /// How a matrix lies in memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -244,7 +248,8 @@ pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Res
     let of_chunk = |c: u64| (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
     let slots: Vec<u64> = (0..chunks).map(|c| if even { longest } else { of_chunk(c) }).collect();
     let cells: u128 = slots.iter().map(|&n| u128::from(n) * u128::from(height)).sum();
-    if cells > MOST_CELLS {
+    let mostly_padding = cells > MANY_CELLS && cells > MOST_PADDING * u128::from(entries + size);
+    if cells > MOST_CELLS || mostly_padding {
         return Err(FormatError::Padding { format: format.name.clone(), cells, entries });
     }
     let mut layout = Layout {

@@ -305,24 +305,12 @@ impl<'m> Writer<'m> {
     /// Codes, bases and columns aside of a chunk.
     fn codes(&mut self, chunk: u64, rows: &[Vec<(u64, f64)>], base: Base, escape: bool) -> Result<(), FormatError> {
         let slots = self.slots[chunk as usize];
-        let mut cells = Vec::with_capacity(rows.len() * slots as usize);
-        for slot in 0..slots as usize {
-            for (lane, entries) in rows.iter().enumerate() {
-                let unit = match base {
-                    Base::Row => lane,
-                    Base::Chunk => 0,
-                    Base::ChunkSlot => slot,
-                };
-                let fill = entries.last().map_or(0, |e| e.0);
-                cells.push(Cell { column: entries.get(slot).map(|e| e.0), fill, unit });
-            }
-        }
         let units = match base {
             Base::Row => rows.len(),
             Base::Chunk => 1,
             Base::ChunkSlot => slots as usize,
         };
-        let coded = delta::chunk(&cells, units);
+        let coded = delta::chunk(&cells(rows, slots as usize, base), units);
         if !escape && !coded.aside.is_empty() {
             return Err(self.too_far(chunk, rows, &coded.aside));
         }
@@ -400,6 +388,23 @@ impl<'m> Writer<'m> {
         debug_assert!(self.layout.starts() != Starts::Slots || self.slots.windows(2).all(|w| w[0] >= w[1]));
         Stored { layout: self.layout, contents: self.contents, order: self.order, zero_diagonal: self.zero_diagonal }
     }
+}
+
+/// Cells of a chunk with their units, in the order (slot, lane).
+fn cells(rows: &[Vec<(u64, f64)>], slots: usize, base: Base) -> Vec<Cell> {
+    let mut cells = Vec::with_capacity(rows.len() * slots);
+    for slot in 0..slots {
+        for (lane, entries) in rows.iter().enumerate() {
+            let unit = match base {
+                Base::Row => lane,
+                Base::Chunk => 0,
+                Base::ChunkSlot => slot,
+            };
+            let fill = entries.last().map_or(0, |e| e.0);
+            cells.push(Cell { column: entries.get(slot).map(|e| e.0), fill, unit });
+        }
+    }
+    cells
 }
 
 /// Sums of all before: one element more than there are values.

@@ -114,7 +114,8 @@ fn parts(cx: &Context, sweep: SweepId, product: &Product, layout: &Layout, ahead
     let sweep = &cx.program.sweeps[sweep.0];
     let value = &sweep.values[product.value.0];
     let mut eval = Eval::ahead(cx, sweep, &format!("{}_parts", value.name), stored);
-    eval.b.doc.push(format!("{}: sums of rows, cut by entries", value.text.as_ref().unwrap_or(&value.name)));
+    let text = value.text.as_deref().unwrap_or(&value.name).trim_end_matches(';');
+    eval.b.doc.push(format!("{text}: sums of rows, cut by entries"));
     let words = (ITEMS * STRIDE) as u64;
     let terms = eval.b.local("terms", Space::Shared, cx.options.precision, words);
     let heads = eval.b.local("heads", Space::Shared, Element::I32, words);

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, SweepId, ValueKind};
-use crate::module::{Launch, Module};
+use crate::module::{Arg, Launch, Module};
 
 use context::Context;
 pub use parts::{Part, Work};
@@ -105,18 +105,12 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         of.insert(name.as_str(), Options { variant: variant.clone(), ..options.clone() });
     }
     let mut context = Context::new(program, options)?;
-    let mut output = Output::default();
-    for made in setup::tables(&context)? {
-        let launch = output.launch(made);
-        output.setup.push(launch);
-    }
+    let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
         context.options = of.get(sweep.name.as_str()).unwrap_or(options);
         if program.operator.space.rows().is_some() {
-            let made = matrix::kernels(&mut context, SweepId(number))?;
-            let launches = made.into_iter().map(|made| output.launch(made)).collect();
-            output.sweeps.push(launches);
+            sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
         }
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
@@ -124,8 +118,18 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
             Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
             _ => point::kernel(&mut context, SweepId(number))?,
         };
+        sweeps.push(vec![made]);
+    }
+    // What no sweep reads is not set up: values of a side that only the affine part would read, say.
+    let reads = |table: usize| sweeps.iter().flatten().any(|(_, args)| args.contains(&Arg::Module(table)));
+    let mut output = Output::default();
+    for made in setup::tables(&context, &reads)? {
         let launch = output.launch(made);
-        output.sweeps.push(vec![launch]);
+        output.setup.push(launch);
+    }
+    for made in sweeps {
+        let launches = made.into_iter().map(|made| output.launch(made)).collect();
+        output.sweeps.push(launches);
     }
     for fence in &program.fences {
         context.options = of.get(fence.name.as_str()).unwrap_or(options);

@@ -1,7 +1,7 @@
 //! Shapes of blocks, tiles and chunks: what a tuner may choose.
 
 use super::{MapError, Target};
-use crate::math::Grid;
+use crate::math::{Grid, Space};
 
 /// Shapes. Every combination that [`Variant::check`] accepts gives a correct kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,6 +46,8 @@ pub struct Variant {
 const ENOUGH_BLOCKS: u64 = 1056;
 /// Points of a walk at most: its two ends are read by the neighbours too, which long walks make up for.
 const MOST_POINTS: u64 = 64;
+/// Rows of a matrix that a lane takes at most.
+const MOST_ROWS: u64 = 4;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
 const ENOUGH_TILES: u64 = 128;
 
@@ -77,6 +79,16 @@ impl Variant {
             row_lanes: None,
             balanced: None,
             row_unroll: 4,
+        }
+    }
+
+    /// Sensible shapes for a space. Blocks over rows of a matrix take few rows a lane: where rows are uneven, many small
+    /// blocks even out.
+    pub fn for_space(target: Target, space: &Space) -> Variant {
+        let usual = Variant::for_grid(target, space.grid());
+        match space {
+            Space::Axes(_) => usual,
+            Space::Rows(_) => Variant { chunk: usual.chunk.min(MOST_ROWS), ..usual },
         }
     }
 

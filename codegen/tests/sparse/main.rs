@@ -12,7 +12,6 @@ mod modular;
 mod formats;
 mod loops;
 mod matrices;
-mod peek;
 mod predictions;
 mod products;
 mod stored;

@@ -117,8 +117,9 @@ fn measure(
     device: &mut String,
 ) -> Result<Measured, Failure> {
     let loaded = from_text("dg.kw", MODEL.to_string())?;
+    let variant = args.run.compile.variant.clone();
     let set = vec![("N".to_string(), f64::from(order)), ("n".to_string(), cubes as f64)];
-    let bound = Bound::new(&loaded, 0, &Changes { set, precision: Some(precision), ..Changes::default() })?;
+    let bound = Bound::new(&loaded, 0, &Changes { set, precision: Some(precision), variant, ..Changes::default() })?;
     let opened = open(args.run.backend, Arithmetic::Contracted, &Cache::of_user().into())?;
     let mut engine = KernelEngine::new(&bound, &bound.system, opened.backend)?;
     *device = engine.describe();

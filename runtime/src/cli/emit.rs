@@ -14,7 +14,7 @@ use kernelwright_codegen::print;
 pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
     let source = source(&args.compile.program, Place::Nowhere(args.target.into()))?;
     let kernels = match march::chosen(&source.loaded, args.compile.program.problem.as_deref())? {
-        Some(run) => march::kernels(&source.loaded, run, &args.compile.program, args.target.into())?,
+        Some(run) => march::kernels(&source.loaded, run, &args.compile, args.target.into())?,
         None => {
             let builder = choose_scheduled(&source, &args.compile);
             let (_, problem) = builder.chosen()?;

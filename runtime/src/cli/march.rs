@@ -11,7 +11,7 @@ use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
-use super::args::{ProgramArgs, SolveArgs};
+use super::args::{CompileArgs, SolveArgs};
 use super::arrays::failed;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
@@ -83,7 +83,12 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     refuse_for_systems(args)?;
     let series = args.out.as_deref().map(Series::new).transpose()?;
     let program = &args.run.compile.program;
-    let changes = Changes { mesh: args.mesh.clone(), set: program.set.clone(), precision: program.precision };
+    let changes = Changes {
+        mesh: args.mesh.clone(),
+        set: program.set.clone(),
+        precision: program.precision,
+        variant: args.run.compile.variant.clone(),
+    };
     let bound = Bound::new(loaded, run, &changes)?;
     bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
     let from = args.restart.as_deref().map(|path| Checkpoint::read(path, &bound)).transpose()?;
@@ -111,8 +116,9 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
 }
 
 /// The kernels of a problem, for looking at them.
-pub(super) fn kernels(loaded: &Loaded, run: usize, args: &ProgramArgs, target: Target) -> Result<Vec<Kernel>, Failure> {
-    let changes = Changes { mesh: None, set: args.set.clone(), precision: args.precision };
+pub(super) fn kernels(loaded: &Loaded, run: usize, args: &CompileArgs, target: Target) -> Result<Vec<Kernel>, Failure> {
+    let (set, precision) = (args.program.set.clone(), args.program.precision);
+    let changes = Changes { mesh: None, set, precision, variant: args.variant.clone() };
     let bound = Bound::new(loaded, run, &changes)?;
     Ok(march::module(&bound, target)?.kernels)
 }

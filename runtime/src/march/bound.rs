@@ -24,6 +24,8 @@ pub struct Changes {
     pub set: Vec<(String, f64)>,
     /// Precision instead of the problem's.
     pub precision: Option<Precision>,
+    /// Parts of the variant of the kernels, instead of the default's.
+    pub variant: Vec<(String, String)>,
 }
 
 /// A problem with everything that it needs.
@@ -45,6 +47,8 @@ pub struct Bound {
     pub materials: Vec<Vec<f64>>,
     /// Values at the start: `values[(element * components + component) * nodes + node]`.
     pub initial: Vec<f64>,
+    /// Parts of the variant of the kernels that are not the default's.
+    pub variant: Vec<(String, String)>,
     /// What a user should know.
     pub notes: Vec<String>,
 }
@@ -78,7 +82,8 @@ impl Bound {
         plain.verify(system.boundaries.len()).map_err(|error| Error::Internal(error.to_string()))?;
         let materials = materials(&run, &source, &mesh, &mut notes)?;
         hyperbolic(&run, &source, &mesh, &materials)?;
-        let mut bound = Bound { run, source, system, mesh, plain, element, materials, initial: Vec::new(), notes };
+        let (variant, initial) = (changes.variant.clone(), Vec::new());
+        let mut bound = Bound { run, source, system, mesh, plain, element, materials, initial, variant, notes };
         bound.initial = bound.nodal(&bound.run.initial.iter().map(Some).collect::<Vec<_>>(), 0.0);
         match bound.initial.iter().all(|value| value.is_finite()) {
             true => Ok(bound),

@@ -218,7 +218,7 @@ impl<'b> Marcher<'b> {
                 break;
             }
             self.show(step, &state, events)?;
-            if step % self.output == 0 || step == self.steps || flow.is_break() {
+            if step.is_multiple_of(self.output) || step == self.steps || flow.is_break() {
                 events.checkpoint(self.checkpoint(step, start, &state))?;
             }
             if flow.is_break() && step < self.steps {
@@ -244,16 +244,18 @@ impl<'b> Marcher<'b> {
 
     /// Whether the state is wanted after a step.
     fn due(&self, step: u64) -> bool {
-        step % self.output == 0 || step == self.steps || (!self.probes.is_empty() && step % self.look == 0)
+        step.is_multiple_of(self.output)
+            || step == self.steps
+            || (!self.probes.is_empty() && step.is_multiple_of(self.look))
     }
 
     /// Outputs and probes that are due.
     fn show(&self, step: u64, state: &[f64], events: &mut dyn Events) -> Result<(), Error> {
         let time = self.time(step);
-        if step % self.output == 0 || step == self.steps {
+        if step.is_multiple_of(self.output) || step == self.steps {
             events.output(time, state)?;
         }
-        if !self.probes.is_empty() && (step % self.look == 0 || step == self.steps) {
+        if !self.probes.is_empty() && (step.is_multiple_of(self.look) || step == self.steps) {
             let one = |probe: &Probe| (probe.name.clone(), probe.values(self.bound, state));
             events.probe(time, &self.probes.iter().map(one).collect::<Vec<_>>())?;
         }

@@ -28,7 +28,7 @@ impl Space {
             Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
             Step::Fence(_) => Work::Fence,
         };
-        let default = Variant::for_grid(target, grid);
+        let default = Variant::for_space(target, &program.operator.space);
         let mut parts = Variant::parts(target, grid, element_of(precision), work);
         for part in &mut parts {
             let own = default.get(part.key).unwrap_or_default();

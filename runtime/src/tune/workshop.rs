@@ -50,12 +50,11 @@ impl Mapping {
     /// # Errors
     /// A variant that cannot be mapped.
     pub fn module_each(&self, program: &Program, own: &Own) -> Result<Module, String> {
-        let grid = program.operator.space.grid();
         let options = map::Options {
             target: self.target,
             precision: element_of(self.precision),
             history_len: self.history_len,
-            variant: Variant::for_grid(self.target, grid),
+            variant: Variant::for_space(self.target, &program.operator.space),
         };
         map::map_each(program, &options, own).map_err(|error| error.to_string())
     }

@@ -100,6 +100,7 @@ fn options_that_do_not_fit_are_refused() {
         (vec!["--out", "a.npy"], "as a series .pvd"),
         (vec!["--set", "nothing=1"], "has no `nothing` to set"),
         (vec!["--mesh", "nowhere.msh"], "nowhere.msh"),
+        (vec!["--variant", "fusion=four", "--backend", "host"], "is no part of a variant"),
     ] {
         let ran = run(&[&["solve", cavity.as_str()], args.as_slice()].concat());
         assert!(ran.status != 0 && ran.err.contains(expected), "{args:?}: {}", ran.err);

@@ -11,13 +11,13 @@ use crate::mesh_write::{FORMS, v2, v4};
 fn check(mesh: &Mesh) {
     for element in 0..mesh.elements.len() {
         assert!(mesh.volume(element) > 0.0, "element {element}");
-        for face in 0..4 {
+        for (face, own_corners) in FACES.iter().enumerate() {
             let Behind::Element { element: other, face: their, corners } = mesh.faces[element][face] else { continue };
             let back = mesh.faces[other as usize][usize::from(their)];
             let Behind::Element { element: e, face: f, corners: back } = back else { panic!("{element} {face}") };
             assert_eq!((e as usize, usize::from(f)), (element, face));
             // There and back again, and partners differ by one translation for the whole face.
-            let own = FACES[face].map(|corner| mesh.corners(element)[corner]);
+            let own = own_corners.map(|corner| mesh.corners(element)[corner]);
             let other = FACES[usize::from(their)].map(|corner| mesh.corners(other as usize)[corner]);
             let there = corners.map(|corner| other[usize::from(corner)]);
             let shift: [f64; 3] = std::array::from_fn(|axis| there[0][axis] - own[0][axis]);
