@@ -27,6 +27,7 @@ mod march;
 mod matrix;
 mod names;
 mod partition;
+mod parts;
 mod point;
 mod position;
 mod reading;
@@ -39,11 +40,14 @@ mod sums;
 mod tidy;
 mod variant;
 
+use std::collections::BTreeMap;
+
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, SweepId, ValueKind};
 use crate::module::{Arg, Launch, Module};
 
 use context::Context;
+pub use parts::{Part, Work};
 pub use variant::Variant;
 
 /// What kernels are made for.
@@ -85,12 +89,26 @@ pub enum MapError {
     Internal(String),
 }
 
+/// Variants of single kernels, by the names of sweeps and fences; all others have that of the [`Options`].
+pub type Own = BTreeMap<String, Variant>;
+
 /// Maps a program to kernels.
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
+    map_each(program, options, &Own::new())
+}
+
+/// Maps a program to kernels, some of which have a variant of their own.
+pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Module, MapError> {
+    let mut of = BTreeMap::new();
+    for (name, variant) in own {
+        variant.check()?;
+        of.insert(name.as_str(), Options { variant: variant.clone(), ..options.clone() });
+    }
     let mut context = Context::new(program, options)?;
     let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
+        context.options = of.get(sweep.name.as_str()).unwrap_or(options);
         if program.operator.space.rows().is_some() {
             sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
@@ -114,6 +132,7 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
         output.sweeps.push(launches);
     }
     for fence in &program.fences {
+        context.options = of.get(fence.name.as_str()).unwrap_or(options);
         let made = fence::kernel(&context, fence)?;
         let launch = output.launch(made);
         output.fences.push(vec![launch]);

@@ -94,6 +94,19 @@ impl Engine {
         Ok(Engine { program, raises, device, limit, stale: true, stages })
     }
 
+    /// Threads that run kernels, where their number can be chosen.
+    pub fn threads(&self) -> Option<usize> {
+        self.device.backend.threads()
+    }
+
+    /// Chooses the number of threads, where there is such a choice.
+    ///
+    /// # Errors
+    /// A system that has no threads left.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
+        Ok(self.device.backend.set_threads(threads)?)
+    }
+
     /// The loop program this runs.
     pub fn program(&self) -> &loops::Program {
         &self.program
