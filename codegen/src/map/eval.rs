@@ -54,6 +54,8 @@ pub(super) struct Eval<'a, 'c> {
     pub(super) known: BTreeMap<(ValueId, usize), Expr>,
     /// What the lane carries along its walk.
     pub(super) march: super::march::March,
+    /// What the block keeps in shared memory around its points.
+    pub(super) tile: super::tile::Tile,
     memo: Vec<BTreeMap<Key, Option<Expr>>>,
     /// Statements quoted in the open blocks.
     quoted: Vec<BTreeSet<String>>,
@@ -77,6 +79,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             arrays: super::line::Arrays::default(),
             known: BTreeMap::new(),
             march: super::march::March::default(),
+            tile: super::tile::Tile::default(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
         };
@@ -151,6 +154,10 @@ impl<'a, 'c> Eval<'a, 'c> {
         let key = Key::Value(v.0, c, at.clone());
         if let Some(Some(known)) = self.recall(&key) {
             return Ok(known);
+        }
+        if let Some(staged) = self.staged((v, c), at) {
+            self.remember(key, Some(staged.clone()));
+            return Ok(staged);
         }
         let before = self.march.leave(distance.is_some_and(|d| d != 0));
         let name = self.value_name(v, c, at);

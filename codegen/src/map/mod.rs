@@ -5,7 +5,7 @@
 //! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
-//! Modules in reading order: [`point`] (with [`march`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
+//! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
 //! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
@@ -32,8 +32,10 @@ mod rows;
 mod scalars;
 mod separators;
 mod setup;
+mod staged;
 mod sums;
 mod tidy;
+mod tile;
 mod variant;
 
 use crate::kernel::Element;

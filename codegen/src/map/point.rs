@@ -7,7 +7,9 @@ use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
 use super::fold;
 use super::march::{self, Carry};
+use super::staged;
 use super::sums::{Accumulators, Places};
+use super::tile::Plan;
 use super::{MapError, Target};
 use crate::kernel::{Cmp, Expr, LoopKind, VarId};
 use crate::loops::{Sweep, SweepId, ValueId, ValueKind};
@@ -69,23 +71,35 @@ impl Blocks {
     }
 }
 
+/// Whether a launch can have so many blocks.
+pub(super) fn grid_fits(blocks: &Blocks) -> Result<(), MapError> {
+    if blocks.grid()[0] > largest(crate::kernel::IndexWidth::I32) as u64 {
+        return Err(MapError::Variant("more blocks than a launch can have".into()));
+    }
+    Ok(())
+}
+
 /// Lanes over the fastest axes.
 fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let dims = cx.dims();
     let variant = &cx.options.variant;
     let [x, y] = if dims == 3 { variant.block } else { [variant.block[0] * variant.block[1], 1] };
     let chunk = variant.chunk;
+    let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
+    if walks
+        && let Some(plan) = Plan::of(cx, sweep, [x, y])?
+        && let Some(made) = staged::kernel(cx, sweep, plan)?
+    {
+        return Ok(made);
+    }
     let across = |axis: usize, lanes: u32| cx.size(axis).div_ceil(u64::from(lanes));
     let blocks = Blocks::new(match dims {
         1 => [across(0, x).div_ceil(chunk), 1, 1],
         2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
         _ => [across(0, x), across(1, y), cx.size(2).div_ceil(chunk)],
     });
-    if blocks.grid()[0] > largest(crate::kernel::IndexWidth::I32) as u64 {
-        return Err(MapError::Variant("more blocks than a launch can have".into()));
-    }
+    grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
-    let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
     let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
@@ -176,7 +190,7 @@ fn walk(
 }
 
 /// End of a chunk that starts at `first`, cut at the end of the axis.
-fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
+pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
     let end = fold::add(first, fold::int(chunk as i64));
     let n = eval.cx.size(axis);
     let end = if n.is_multiple_of(chunk) { end } else { fold::min(end, fold::var(eval.frame.sizes[axis])) };

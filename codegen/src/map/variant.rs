@@ -16,6 +16,13 @@ pub struct Variant {
     pub carry: bool,
     /// CUDA, point sweeps: points of the walk that a lane has in hand at a time.
     pub unroll: u32,
+    /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
+    /// saves readings.
+    pub staged: Option<bool>,
+    /// CUDA, with tiles: points of the second axis that a lane has; none leaves it to the precision.
+    pub rows: Option<u32>,
+    /// CUDA, with tiles: loads are made a step of the walk before they are needed.
+    pub early: bool,
     /// CUDA, line sweeps: lanes that a line is split over; one is a lane per line, none leaves it to the line's length.
     /// Lines along the fastest axis, or of a half bandwidth other than 1, always have a lane each.
     pub segments: Option<u32>,
@@ -60,6 +67,9 @@ impl Variant {
             line_block: [64, 1],
             carry: true,
             unroll: 1,
+            staged: None,
+            rows: None,
+            early: true,
             segments: None,
             columns: None,
             line_resident: None,
@@ -78,6 +88,9 @@ impl Variant {
             "line_block" => self.line_block = pair(key, value)?,
             "carry" => self.carry = number(key, value)?,
             "unroll" => self.unroll = number(key, value)?,
+            "staged" => self.staged = optional(key, value)?,
+            "rows" => self.rows = optional(key, value)?,
+            "early" => self.early = number(key, value)?,
             "segments" => self.segments = optional(key, value)?,
             "columns" => self.columns = optional(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
@@ -96,12 +109,16 @@ impl Variant {
     /// Keys and values, in order.
     fn entries(&self) -> Vec<(&'static str, String)> {
         let auto = |n: Option<u32>| n.map_or("auto".to_string(), |n| n.to_string());
+        let staged = self.staged.map_or("auto".to_string(), |staged| staged.to_string());
         vec![
             ("block", format!("{}x{}", self.block[0], self.block[1])),
             ("chunk", self.chunk.to_string()),
             ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
             ("carry", self.carry.to_string()),
             ("unroll", self.unroll.to_string()),
+            ("staged", staged),
+            ("rows", auto(self.rows)),
+            ("early", self.early.to_string()),
             ("segments", auto(self.segments)),
             ("columns", auto(self.columns)),
             ("line_resident", auto(self.line_resident)),
@@ -132,6 +149,9 @@ impl Variant {
         if [self.resident, self.line_resident].iter().flatten().any(|&n| n > 32) {
             return Err(MapError::Variant("a multiprocessor holds at most 32 blocks".into()));
         }
+        if self.rows.is_some_and(|n| n == 0 || n > 8) {
+            return Err(MapError::Variant("a lane has between 1 and 8 rows of a tile".into()));
+        }
         if self.columns.is_some_and(|n| n == 0 || n > 1024) {
             return Err(MapError::Variant("a block has between 1 and 1024 lines side by side".into()));
         }
@@ -151,12 +171,12 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if key == "carry" { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early") { "true or false" } else { "a number" };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 
 /// A number, or `auto`.
-fn optional(key: &str, value: &str) -> Result<Option<u32>, String> {
+fn optional<T: std::str::FromStr>(key: &str, value: &str) -> Result<Option<T>, String> {
     if value.trim() == "auto" { Ok(None) } else { number(key, value).map(Some) }
 }
 
