@@ -2,7 +2,7 @@
 
 use super::{MapError, Options};
 use crate::kernel::{Element, IndexWidth, Kernel, Type};
-use crate::loops::{Program, SumId};
+use crate::loops::{FenceId, Program, SumId};
 use crate::math::{Grid, Operator, Space};
 use crate::module::{Arg, ModuleBuffer};
 
@@ -24,6 +24,18 @@ pub(super) struct Context<'a> {
     pub(super) buffers: Vec<ModuleBuffer>,
     /// Buffer and number of partial sums, by [`SumId`].
     pub(super) partials: Vec<Option<(usize, u64)>>,
+    /// The fence that the sweep being mapped ends with, if it does.
+    pub(super) closing: Option<Closing>,
+    /// Whether the blocks of the sweep being mapped start at the far end.
+    pub(super) backwards: bool,
+}
+
+/// A fence that the last block of a sweep carries out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closing {
+    pub(super) fence: FenceId,
+    /// Module buffer that counts the blocks; zero between launches.
+    pub(super) arrivals: usize,
 }
 
 impl<'a> Context<'a> {
@@ -49,6 +61,8 @@ impl<'a> Context<'a> {
             index: IndexWidth::I32,
             buffers: Vec::new(),
             partials: vec![None; program.sums.len()],
+            closing: None,
+            backwards: false,
         };
         for table in 0..program.operator.tables.len() {
             let len = context.table_extents(table).iter().product();

@@ -12,7 +12,7 @@ use super::eval::{Eval, Guarding};
 use super::fold;
 use super::position::Position;
 use super::sums::Accumulators;
-use super::tile::Tile;
+use super::tile::{Tile, leaves};
 use crate::kernel::{Expr, Stmt, VarId};
 use crate::loops::{Sweep, ValueId, ValueKind};
 
@@ -120,8 +120,13 @@ pub(super) fn carries_with(
         found.retain(|c| c.part != part);
         found.push(Carry { part, low, high });
     }
+    // What is carried is evaluated by lanes beside the grid too, where coefficients must not be read.
+    let plain = |c: &Carry| leaves(sweep, c.part.0).is_some();
+    found.retain(plain);
     found.sort_unstable();
-    with_loads(cx, sweep, found, true).map(Some)
+    let mut found = with_loads(cx, sweep, found, true)?;
+    found.retain(plain);
+    Ok(Some(found))
 }
 
 /// Vector loads of a walk on the own column, at the distances at which they are made.

@@ -38,12 +38,14 @@ mod tidy;
 mod tile;
 mod variant;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::kernel::Element;
-use crate::loops::{Granule, Program, SweepId, ValueKind};
+use crate::loops::{Control, Granule, Program, SweepId, ValueKind};
 use crate::module::{Launch, Module};
 
-use context::Context;
-pub use variant::Variant;
+use context::{Closing, Context};
+pub use variant::{Finish, Variant};
 
 /// What kernels are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,17 +95,41 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
         let launch = output.launch(launch);
         output.setup.push(launch);
     }
+    let last = options.target == Target::Cuda && options.variant.fence != Some(Finish::Own);
+    let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
+    let arrivals = match closing.is_empty() {
+        true => 0,
+        false => context.buffer("arrivals".into(), Element::I32, 1),
+    };
+    let backwards =
+        if options.target == Target::Cuda && options.variant.turn { turned(program) } else { BTreeSet::new() };
     for number in 0..program.sweeps.len() {
+        context.backwards = backwards.contains(&SweepId(number));
         let sweep = &program.sweeps[number];
+        context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
-        let made = match sweep.granule {
-            Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
-            _ => point::kernel(&mut context, SweepId(number))?,
+        let make = |context: &mut Context| match sweep.granule {
+            Granule::Line(axis) if solves => line::kernel(context, SweepId(number), axis),
+            _ => point::kernel(context, SweepId(number)),
         };
+        let buffers = context.buffers.len();
+        let mut made = make(&mut context)?;
+        let many = made.0.grid.iter().product::<u64>() > FEW_BLOCKS && options.variant.fence.is_none();
+        if many && closing.remove(&SweepId(number)).is_some() {
+            // Too many blocks to let each of them wait for its stores.
+            context.closing = None;
+            context.buffers.truncate(buffers);
+            made = make(&mut context)?;
+        }
         let launch = output.launch(made);
         output.sweeps.push(vec![launch]);
     }
-    for fence in &program.fences {
+    context.closing = None;
+    for (number, fence) in program.fences.iter().enumerate() {
+        if closing.values().any(|closed| closed.0 == number) {
+            output.fences.push(Vec::new());
+            continue;
+        }
         let made = fence::kernel(&context, fence)?;
         let launch = output.launch(made);
         output.fences.push(vec![launch]);
@@ -117,6 +143,30 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
         vector_len: context.points * context.grid.components as u64,
         real: options.precision,
     })
+}
+
+/// Blocks of a sweep whose last one may finish the sums: each waits until its stores have arrived, which for a few
+/// takes less time than a launch.
+const FEW_BLOCKS: u64 = 1536;
+
+/// Every second sweep of the loop.
+fn turned(program: &Program) -> BTreeSet<SweepId> {
+    fn visit(control: &[Control], order: &mut Vec<SweepId>) {
+        for step in control {
+            match step {
+                Control::Sweep(sweep) => order.push(*sweep),
+                Control::Loop { body, .. } => visit(body, order),
+                Control::Every { body, otherwise, .. } => {
+                    visit(body, order);
+                    visit(otherwise, order);
+                }
+                Control::Fence(_) | Control::Rotate(_) => {}
+            }
+        }
+    }
+    let mut order = Vec::new();
+    visit(&program.body, &mut order);
+    order.into_iter().skip(1).step_by(2).collect()
 }
 
 /// Kernels made so far and their launches.

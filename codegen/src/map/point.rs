@@ -5,6 +5,7 @@
 
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
+use super::fence;
 use super::fold;
 use super::march::{self, Carry};
 use super::staged;
@@ -28,13 +29,22 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId) -> Result<Made, MapError>
 pub(super) struct Blocks {
     tiles: [u64; 3],
     folded: bool,
+    /// From the last tile along z, or the last of the axes that has several, to the first.
+    backwards: Option<usize>,
 }
 
 impl Blocks {
     /// A grid with some number of tiles along x, y and z.
     pub(super) fn new(tiles: [u64; 3]) -> Blocks {
         const LIMIT: u64 = 65535;
-        Blocks { tiles, folded: tiles[1] > LIMIT || tiles[2] > LIMIT }
+        Blocks { tiles, folded: tiles[1] > LIMIT || tiles[2] > LIMIT, backwards: None }
+    }
+
+    /// Such a grid whose blocks start at the far end of the slowest axis if the sweep is one that does. Sweeps that
+    /// take turns find what the one before touched last in the cache.
+    pub(super) fn turning(cx: &Context, tiles: [u64; 3]) -> Blocks {
+        let slowest = (0..3).rev().find(|&along| tiles[along] > 1);
+        Blocks { backwards: slowest.filter(|_| cx.backwards), ..Blocks::new(tiles) }
     }
 
     /// Blocks along x, y, z.
@@ -49,6 +59,11 @@ impl Blocks {
 
     /// The tile's position along x, y or z.
     pub(super) fn tile(&self, along: usize) -> Expr {
+        let tile = self.from_start(along);
+        if self.backwards == Some(along) { fold::sub(fold::int(self.tiles[along] as i64 - 1), tile) } else { tile }
+    }
+
+    fn from_start(&self, along: usize) -> Expr {
         if self.tiles[along] == 1 {
             return fold::int(0);
         }
@@ -66,8 +81,8 @@ impl Blocks {
             return Expr::Block(0);
         }
         let [x, y, _] = self.tiles.map(|t| fold::int(t as i64));
-        let plane = fold::add(self.tile(1), fold::mul(y, self.tile(2)));
-        fold::add(self.tile(0), fold::mul(x, plane))
+        let plane = fold::add(self.from_start(1), fold::mul(y, self.from_start(2)));
+        fold::add(self.from_start(0), fold::mul(x, plane))
     }
 }
 
@@ -93,11 +108,14 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         return Ok(made);
     }
     let across = |axis: usize, lanes: u32| cx.size(axis).div_ceil(u64::from(lanes));
-    let blocks = Blocks::new(match dims {
-        1 => [across(0, x).div_ceil(chunk), 1, 1],
-        2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
-        _ => [across(0, x), across(1, y), cx.size(2).div_ceil(chunk)],
-    });
+    let blocks = Blocks::turning(
+        cx,
+        match dims {
+            1 => [across(0, x).div_ceil(chunk), 1, 1],
+            2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
+            _ => [across(0, x), cx.size(2).div_ceil(chunk), across(1, y)],
+        },
+    );
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };
@@ -111,7 +129,8 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     }
     let lane =
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
-    sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
+    sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
+    fence::close(eval.cx, &mut eval.b, lane, x * y, blocks.count())?;
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
     kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
@@ -139,7 +158,8 @@ fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Re
     Ok(())
 }
 
-/// Lanes over the first axes, a loop along the last.
+/// Lanes over the first axes, a loop along the last. Blocks go along x and the walk before they go along y: those that
+/// follow one another share planes, and go through the grid as sweeps by lines do.
 fn walk(
     eval: &mut Eval,
     sums: &Accumulators,
@@ -151,7 +171,7 @@ fn walk(
     let last = cx.dims() - 1;
     let mut guards = Vec::new();
     for &(axis, count) in lanes {
-        let from = fold::mul(blocks.tile(axis), fold::int(i64::from(count)));
+        let from = fold::mul(blocks.tile(2 * axis), fold::int(i64::from(count)));
         let lane = if count == 1 { fold::int(0) } else { Expr::Lane(axis as u8) };
         let var = eval.b.bind_here(cx.letters()[axis], fold::add(from, lane));
         eval.frame.know(var, (0, cx.size(axis) as i64 - 1));
@@ -161,12 +181,12 @@ fn walk(
     let (n, chunk) = (cx.size(last), cx.options.variant.chunk.min(cx.size(last)));
     inside(eval, &guards, |eval| {
         if chunk == 1 {
-            let k = eval.b.bind_here(cx.letters()[last], blocks.tile(last));
+            let k = eval.b.bind_here(cx.letters()[last], blocks.tile(1));
             eval.frame.know(k, (0, n as i64 - 1));
             eval.frame.own.push(k);
             return sums.point(eval, &eval.sweep.stores, &eval.sweep.sums);
         }
-        let first = fold::mul(blocks.tile(last), fold::int(chunk as i64));
+        let first = fold::mul(blocks.tile(1), fold::int(chunk as i64));
         let first = eval.b.bind("first", first);
         let end = end_of(eval, last, first.clone(), chunk, "end");
         let start = eval.b.bind_here("start", first.clone());

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::MapError;
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, Key};
+use super::fence;
 use super::fold;
 use super::march::{self, Carried, Carry, Early, Part, Pending};
 use super::point::{Blocks, end_of, grid_fits};
@@ -16,7 +17,7 @@ use super::position::{Coord, Position};
 use super::reading::Landed;
 use super::sums::{Accumulators, Places};
 use super::tile::{Plan, Staged, Tile, leaves, ring};
-use crate::kernel::{Cmp, Expr, LoopKind, Scope, Space, Stmt, VarId};
+use crate::kernel::{Cmp, Element, Expr, LoopKind, Scope, Space, Stmt, VarId};
 use crate::loops::{Sweep, ValueId};
 
 /// Maps a sweep whose plan says what stands in tiles; none where its values would be carried too far.
@@ -28,10 +29,15 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     let (dims, chunk) = (cx.dims(), cx.options.variant.chunk);
     let across = |axis: usize, points: i64| cx.size(axis).div_ceil(points as u64);
     let along = cx.size(dims - 1).div_ceil(chunk);
-    let blocks = Blocks::new(match dims {
-        2 => [across(0, plan.extent(0)), along, 1],
-        _ => [across(0, plan.extent(0)), across(1, plan.extent(1)), along],
-    });
+    // Along the walk first: blocks that follow one another share planes, and the sweeps before and after, by lines or
+    // points, go along the second axis too.
+    let blocks = Blocks::turning(
+        cx,
+        match dims {
+            2 => [across(0, plan.extent(0)), along, 1],
+            _ => [across(0, plan.extent(0)), along, across(1, plan.extent(1))],
+        },
+    );
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
@@ -48,12 +54,19 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     writer.walk()?;
     let Writer { mut eval, sums, blocks, plan, .. } = writer;
     let lane = lane_in_block(&plan);
-    sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
+    sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
+    fence::close(eval.cx, &mut eval.b, lane, x * y, blocks.count())?;
     let rows = if plan.rows > 1 { format!(", {} rows a lane", plan.rows) } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes{rows}, {chunk} points a lane, tiles in shared memory"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
+    kernel.resident_blocks = cx.options.variant.resident.or(resident(cx, x * y)).filter(|&n| n > 0);
     Ok(Some((kernel, args)))
+}
+
+/// Blocks that a multiprocessor should hold, if the variant does not say: in f32, where a lane needs few registers, half
+/// of the lanes that fit.
+fn resident(cx: &Context, lanes: u32) -> Option<u32> {
+    (cx.options.precision == Element::F32).then_some(1024 / lanes)
 }
 
 /// Number of the lane in its block.
@@ -110,7 +123,7 @@ impl Writer<'_, '_> {
 
     /// First point of the block along an axis of the lanes.
     fn corner(&mut self, axis: usize) -> Expr {
-        let at = fold::mul(self.blocks.tile(axis), fold::int(self.plan.extent(axis)));
+        let at = fold::mul(self.blocks.tile(2 * axis), fold::int(self.plan.extent(axis)));
         self.eval.b.bind(&format!("{}_first", self.eval.cx.letters()[axis]), at)
     }
 
@@ -125,7 +138,7 @@ impl Writer<'_, '_> {
         let mut halo: Vec<Beside> = (0..self.plan.rounds()).map(|round| self.beside(round)).collect();
         let (last, n) = (self.last(), self.size(self.last()));
         let chunk = self.eval.cx.options.variant.chunk.min(n as u64);
-        let first = fold::mul(self.blocks.tile(last), fold::int(chunk as i64));
+        let first = fold::mul(self.blocks.tile(1), fold::int(chunk as i64));
         let first = self.eval.b.bind("first", first);
         let end = end_of(&mut self.eval, last, first.clone(), chunk, "end");
         let start = self.eval.b.bind_here("start", first.clone());
@@ -319,13 +332,7 @@ impl Writer<'_, '_> {
     }
 
     /// Fills a column of the halo at a level.
-    fn fill_beside(
-        &mut self,
-        beside: &Beside,
-        staged: &Staged,
-        level: i64,
-        along: VarId,
-    ) -> Result<(), MapError> {
+    fn fill_beside(&mut self, beside: &Beside, staged: &Staged, level: i64, along: VarId) -> Result<(), MapError> {
         self.eval.open_if();
         let zero = fold::real(0.0, self.eval.cx.real);
         let mut value = match self.level_beside(beside, level, along) {

@@ -128,16 +128,15 @@ pub(super) fn ring((low, high): (i64, i64)) -> i64 {
     high - low + 2
 }
 
-/// Points along the second axis that a lane has: as many bytes on their way in f32 as in f64.
+/// Points along the second axis that a lane has if the variant does not say: their loads are on their way together.
+const ROWS: i64 = 2;
+
+/// Points along the second axis that a lane has.
 fn rows(cx: &Context, lanes: [i64; 2]) -> i64 {
     if cx.dims() < 3 {
         return 1;
     }
-    let wanted = match cx.options.variant.rows {
-        Some(rows) => i64::from(rows),
-        None if cx.options.precision == Element::F32 => 2,
-        None => 1,
-    };
+    let wanted = cx.options.variant.rows.map_or(ROWS, i64::from);
     wanted.min((cx.size(1) as i64 + lanes[1] - 1) / lanes[1]).max(1)
 }
 
