@@ -10,7 +10,7 @@
 //! only itself as neighbour. [`line_entries`] gives both kinds; whether an entry of the second kind falls into the
 //! line is decided point by point, by resolving its position.
 
-use crate::math::{BinaryOp, Expr, Operator, Rule, Shift, Space, Term};
+use crate::math::{BinaryOp, Expr, Operator, Rule, Shift, Term};
 use crate::math_eval::reads_unknown;
 
 /// The terms of one row, in the order they are written.
@@ -100,7 +100,7 @@ fn within(op: &Operator, row: usize, free: impl Fn(usize) -> bool) -> Vec<Entry>
 
 /// Whether some point's neighbour at a distance along an axis is the point itself.
 fn folds_back(op: &Operator, axis: usize, distance: i32) -> bool {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     let n = grid.axes[axis].size as i64;
     let d = i64::from(distance);
     let rules = &op.boundary[axis];
@@ -212,7 +212,7 @@ impl Walk<'_> {
 /// Summands of a sum; products of one unknown factor keep their coefficient apart.
 fn flatten<'e>(e: &'e Expr, negative: bool, coefficient: Expr, out: &mut Vec<Summand<'e>>) {
     match e {
-        // A coefficient where an unknown could stand is zero (a row has no constant term).
+        // A term without unknown belongs to the affine part: it couples nothing.
         _ if !reads_unknown(e) => {}
         Expr::Neg(a) => flatten(a, !negative, coefficient, out),
         Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) if coefficient == Expr::Number(1.0) => {

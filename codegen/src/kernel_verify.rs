@@ -19,6 +19,8 @@ mod tests;
 mod types;
 mod uniform;
 
+use std::borrow::Borrow;
+
 use crate::kernel::{BufferId, Expr, Kernel, Stmt, VarId};
 use crate::kernel_text::headline;
 use crate::kernel_walk::{each_expr, each_stmt};
@@ -57,7 +59,8 @@ pub fn verify(kernel: &Kernel) -> Result<(), Vec<KernelError>> {
 }
 
 /// Checks kernels that are to be printed into one source: each one, and that their names differ.
-pub fn verify_all(kernels: &[Kernel]) -> Result<(), Vec<KernelError>> {
+pub fn verify_all<K: Borrow<Kernel>>(kernels: &[K]) -> Result<(), Vec<KernelError>> {
+    let kernels: Vec<&Kernel> = kernels.iter().map(Borrow::borrow).collect();
     let mut errors: Vec<KernelError> = kernels.iter().filter_map(|kernel| verify(kernel).err()).flatten().collect();
     for (n, kernel) in kernels.iter().enumerate() {
         if kernels[..n].iter().any(|other| other.name == kernel.name) {

@@ -22,8 +22,8 @@
 //! device therefore goes back, when it finds the status raised in round n (the word beside the status), to the
 //! versions as they were when round n began; raised in `start`, to those of the start; not raised, it keeps the
 //! versions after the last round. Then it clears the status and runs `finish`, after which version 0 of the solution
-//! is the solution, and `residual`. To go on it runs `start` again, which begins from that solution; `prepare` alone
-//! sets the iteration to 0, so iterations go on counting.
+//! is the solution, and `residual`. To go on it runs `prepare`, which sets the iteration to 0 and forgets what the loop
+//! still owed, and `start` again, which begins from that solution; the driver adds the iterations up.
 //!
 //! # Invariants (checked by `loops_verify`)
 //! - values are in order: each reads earlier ones; granule `Point` has no `Solve`, granule `Line(a)` only solves along a;
@@ -227,6 +227,8 @@ pub enum ValueKind {
     Solve(usize, ValueId),
     /// The value divided by the operator's diagonal.
     Diagonal(ValueId),
+    /// The value at points that take part, zero outside the operator's mask, whatever the value is there.
+    Inside(ValueId),
 }
 
 /// Pointwise expressions, in the working precision; scalars are converted to it where they are read.

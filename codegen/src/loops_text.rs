@@ -96,6 +96,7 @@ fn value_text(program: &Program, kind: &ValueKind) -> String {
         ValueKind::Magnitude(v) => format!("magnitude {}", at(v)),
         ValueKind::Solve(axis, v) => format!("solve along axis {axis} {}", at(v)),
         ValueKind::Diagonal(v) => format!("{} / diagonal", at(v)),
+        ValueKind::Inside(v) => format!("{} inside the mask", at(v)),
     }
 }
 

@@ -135,9 +135,8 @@ pub(crate) fn operands(kind: &ValueKind) -> Vec<ValueId> {
     match kind {
         ValueKind::Load(_) | ValueKind::AffinePart => {}
         ValueKind::Map(e) => point_values(e, &mut out),
-        ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Solve(_, v) | ValueKind::Diagonal(v) => {
-            out.push(*v);
-        }
+        ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Solve(_, v) => out.push(*v),
+        ValueKind::Diagonal(v) | ValueKind::Inside(v) => out.push(*v),
     }
     out
 }

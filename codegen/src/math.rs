@@ -14,23 +14,60 @@
 //! # Boundary rule
 //! An unknown read outside is `s * u[m] + g`, applied axis by axis in order; see [`Rule`]. Three readings of a row:
 //! - *linear*: all g are zero. This is the operator A of the loops;
-//! - *affine part*: u is zero, only the g remain; the right-hand side becomes f minus this;
+//! - *affine part*: u is zero, only the g and terms without unknown remain; the right-hand side becomes f minus this;
 //! - *magnitude*: every term by its absolute value; bounds what rounding can do.
+//!
+//! # Matrices
+//! On [`Space::Rows`] a point is a row and has *slots*. `Slots(e)` is the sum of e over the slots of the row; within it
+//! `Entry` is the stored value of the slot and `Gather(c)` the unknown at the slot's column. A stencil and a sparse
+//! product are so the same thing, a sum over an access: the three readings apply as on a grid (there is no affine part),
+//! and a value that an operator reads is evaluated at the gathered row as it is at a neighbour. Nothing reads at a
+//! shift. The arrays of the layout are the operator's data, in order.
 //!
 //! # Invariants (checked by `math_verify`)
 //! - ids are in range; shifts of absent axes are zero; tables read at a shift are covered by their margins;
 //! - rows and fluxes are affine in the unknowns; conditions and tables do not depend on them;
 //! - fluxes do not read fluxes; a table's definition reads lets, data of `profile` kind and parameters only;
-//! - lets read earlier lets only.
+//! - lets read earlier lets only;
+//! - `Slots`, `Entry` and `Gather` stand on rows of a matrix only, the last two within the first, which is not nested;
+//!   there, data are the arrays of the layout and nothing has a shift.
 
 pub use kernelwright_syntax::program::{BinaryOp, Centring, Fact, Function, Outside, Shift};
 
-/// The space of an operator's unknowns. This is where further families join: matrix rows with ragged slots,
-/// elements with nodes and faces.
+/// The space of an operator's unknowns. This is where further families join: elements with nodes and faces.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Space {
     /// A structured grid.
     Axes(Grid),
+    /// The rows of a sparse matrix.
+    Rows(Box<Rows>),
+}
+
+impl Space {
+    /// The points as a grid: of a matrix, one axis of rows. What is pointwise needs no more.
+    pub fn grid(&self) -> &Grid {
+        match self {
+            Space::Axes(grid) => grid,
+            Space::Rows(rows) => &rows.line,
+        }
+    }
+
+    /// The rows, where it is a matrix.
+    pub fn rows(&self) -> Option<&Rows> {
+        match self {
+            Space::Axes(_) => None,
+            Space::Rows(rows) => Some(rows),
+        }
+    }
+}
+
+/// The rows of a sparse matrix, each with as many slots as its layout says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// The rows as points of one axis, in the order of the format; one component.
+    pub line: Grid,
+    /// How the matrix lies in memory.
+    pub layout: crate::format::Layout,
 }
 
 /// A structured grid with concrete sizes. Axis 0 is the fastest in memory.
@@ -121,6 +158,8 @@ pub struct Data {
     /// A profile (fewer axes than the grid) is kept in f64 and read by tables; others are kept in the working
     /// precision and read by rows.
     pub profile: bool,
+    /// An array of a stored matrix: its elements and length are here, it has no axes.
+    pub stored: Option<crate::format::Array>,
 }
 
 /// An f64 definition shared by tables.
@@ -195,6 +234,12 @@ pub enum Expr {
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// 1 where the comparison of two coefficient expressions holds, else 0.
     Compare(kernelwright_syntax::program::CompareOp, Box<Expr>, Box<Expr>),
+    /// The sum over the slots of a matrix's row.
+    Slots(Box<Expr>),
+    /// The value stored in a slot.
+    Entry,
+    /// A component of the unknown at the column of a slot.
+    Gather(usize),
 }
 
 /// A value on the faces normal to an axis.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use kernelwright_syntax::program::{BinaryOp, CompareOp, Function};
 
-use crate::math::{Centring, Expr, Operator, Rule, Shift, Space, TableCondition, TableExpr};
+use crate::math::{Centring, Expr, Operator, Rule, Shift, TableCondition, TableExpr};
 
 /// Names an f64 expression is written with.
 #[allow(missing_docs)]
@@ -19,7 +19,7 @@ pub struct Names<'a> {
 impl<'a> Names<'a> {
     /// The names of an operator.
     pub fn of(op: &'a Operator) -> Self {
-        let Space::Axes(grid) = &op.space;
+        let grid = op.space.grid();
         Names {
             letters: grid.axes.iter().map(|a| a.letter.as_str()).collect(),
             sizes: grid.axes.iter().map(|a| a.size_name.as_str()).collect(),
@@ -100,6 +100,9 @@ fn level(op: &Operator, names: &Names, e: &Expr, around: u8) -> String {
             format!("{}({})", function(*f), args.join(", "))
         }
         Expr::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", sub(c, 0), sub(a, 0), sub(b, 0)),
+        Expr::Slots(a) => format!("sum over slots ({})", sub(a, 0)),
+        Expr::Entry => "value".into(),
+        Expr::Gather(c) => format!("{}[column]", op.unknowns[*c]),
         Expr::Compare(o, a, b) => format!("({} {} {})", sub(a, 1), comparison(*o), sub(b, 1)),
     }
 }
@@ -159,7 +162,7 @@ pub fn dump(op: &Operator) -> String {
 
 fn write_dump(out: &mut String, op: &Operator) -> std::fmt::Result {
     let names = Names::of(op);
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     writeln!(out, "operator {}", op.name)?;
     let axes: Vec<String> = grid.axes.iter().map(|a| format!("{}: {} = {}", a.letter, a.size_name, a.size)).collect();
     let centring = if grid.centring == Centring::Cells { "cells" } else { "nodes" };
@@ -191,7 +194,7 @@ fn write_dump(out: &mut String, op: &Operator) -> std::fmt::Result {
 
 /// Data, lets and tables.
 fn write_stored(out: &mut String, op: &Operator, names: &Names) -> std::fmt::Result {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     for d in &op.data {
         let on = |&a: &usize| grid.axes[a].letter.clone() + if d.half == Some(a) { "+1/2" } else { "" };
         let axes: Vec<String> = d.axes.iter().map(on).collect();

@@ -1,14 +1,14 @@
 //! The verifier of Math IR: the invariants listed in [`math`](crate::math).
 
 use crate::lower::required_margins;
-use crate::math::{Expr, Function, Operator, Rule, Shift, Space, TableCondition, TableExpr};
+use crate::math::{Expr, Function, Operator, Rule, Shift, TableCondition, TableExpr};
 
 /// Checks every invariant.
 ///
 /// # Errors
 /// All violations, in order; a violation is a bug of the stage that produced the operator.
 pub fn verify(op: &Operator) -> Result<(), Vec<String>> {
-    let mut check = Check { op, errors: Vec::new() };
+    let mut check = Check { op, errors: Vec::new(), within_slots: false };
     check.shape();
     if check.errors.is_empty() {
         check.tables();
@@ -23,6 +23,8 @@ pub fn verify(op: &Operator) -> Result<(), Vec<String>> {
 struct Check<'a> {
     op: &'a Operator,
     errors: Vec<String>,
+    /// Within a sum over slots.
+    within_slots: bool,
 }
 
 /// What an f64 expression may read.
@@ -40,14 +42,25 @@ impl Check<'_> {
     }
 
     fn dims(&self) -> usize {
-        let Space::Axes(grid) = &self.op.space;
+        let grid = self.op.space.grid();
         grid.axes.len()
     }
 
     fn shape(&mut self) {
-        let Space::Axes(grid) = &self.op.space;
+        let grid = self.op.space.grid();
         let dims = grid.axes.len();
         self.require((1..=3).contains(&dims), || format!("{dims} axes"));
+        if let Some(rows) = self.op.space.rows() {
+            let arrays = self.op.data.iter().map(|data| data.stored.as_ref()).eq(rows.layout.arrays.iter().map(Some));
+            self.require(arrays, || "data are not the arrays of the layout".to_string());
+            let alone = self.op.tables.is_empty() && self.op.fluxes.is_empty() && self.op.mask.is_none();
+            self.require(alone && dims == 1, || "rows of a matrix have tables, fluxes or a mask".to_string());
+            let fits = grid.axes.iter().all(|axis| axis.size == rows.layout.size);
+            self.require(fits, || "the rows are not those of the layout".to_string());
+        } else {
+            let stored = self.op.data.iter().any(|data| data.stored.is_some());
+            self.require(!stored, || "a grid has arrays of a matrix".to_string());
+        }
         self.require(grid.axes.iter().all(|a| a.size > 0), || "an axis without points".to_string());
         let counts = [self.op.rows.len(), self.op.unknowns.len()];
         self.require(counts == [grid.components; 2], || format!("{counts:?} rows and unknowns"));
@@ -65,7 +78,8 @@ impl Check<'_> {
         for d in &self.op.data {
             self.require(ascending(&d.axes, dims), || format!("axes of data {}", d.name));
             self.require(d.half.is_none_or(|h| d.axes.contains(&h)), || format!("half axis of data {}", d.name));
-            self.require(d.profile == (d.axes.len() < dims), || format!("data {} is a profile or not", d.name));
+            let plain = d.profile == (d.axes.len() < dims) || d.stored.is_some();
+            self.require(plain, || format!("data {} is a profile or not", d.name));
         }
         for t in &self.op.tables {
             self.require(ascending(&t.axes, dims), || format!("axes of table {}", t.name));
@@ -160,6 +174,14 @@ impl Check<'_> {
     fn degree(&mut self, owner: &str, e: &Expr, fluxes: bool) -> u8 {
         match e {
             Expr::Number(_) | Expr::Param(_) | Expr::Table(..) | Expr::Data(..) => self.coefficient_read(owner, e),
+            Expr::Slots(a) => self.slots(owner, a, fluxes),
+            Expr::Entry | Expr::Gather(_) => {
+                self.require(self.within_slots, || format!("{owner}: a slot is read outside of a sum over slots"));
+                if let Expr::Gather(c) = e {
+                    self.require(*c < self.op.unknowns.len(), || format!("{owner}: unknown {c}"));
+                }
+                u8::from(matches!(e, Expr::Gather(_)))
+            }
             Expr::Unknown(c, s) => {
                 self.require(*c < self.op.unknowns.len(), || format!("{owner}: unknown {c}"));
                 self.shift(owner, s);
@@ -197,6 +219,17 @@ impl Check<'_> {
             }
             Expr::Compare(_, a, b) => 2 * self.degree(owner, a, fluxes).max(self.degree(owner, b, fluxes)),
         }
+    }
+
+    /// A sum over the slots of a row; its terms are linear, not affine: padding must add nothing.
+    fn slots(&mut self, owner: &str, term: &Expr, fluxes: bool) -> u8 {
+        let alone = self.op.space.rows().is_some() && !self.within_slots;
+        self.require(alone, || format!("{owner}: a sum over slots where there are none"));
+        self.within_slots = true;
+        let degree = self.degree(owner, term, fluxes);
+        self.within_slots = false;
+        self.require(degree == 1, || format!("{owner}: a sum over slots of what reads no unknown"));
+        degree
     }
 
     /// A reading of degree zero.

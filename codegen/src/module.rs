@@ -57,7 +57,8 @@ pub enum Arg {
     Status,
     /// History of measures (f64), one element per iteration from 0 to the limit; written where the iteration fits.
     History,
-    /// A data array of the operator, by number (f64 for profiles, working precision otherwise).
+    /// A data array of the operator, by number (f64 for profiles, as it says for arrays of a stored matrix, working
+    /// precision otherwise).
     Data(usize),
     /// A buffer of the module, by number.
     Module(usize),

@@ -74,7 +74,7 @@ pub enum Element {
     Missing,
 }
 
-/// Resolves position `q` of a data array along an axis of `n` points; `faces` says that it lives on the n + 1 faces
+/// Resolves position `q` of a data array along an axis of `n` points (a period is `n`, for faces too); `faces` says that it lives on the n + 1 faces
 /// (element 0 is position -1).
 pub fn data(outside: Outside, periodic: bool, faces: bool, q: i64, n: u64) -> Element {
     let n = n as i64;

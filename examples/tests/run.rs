@@ -44,3 +44,9 @@ fn own_command_knows_its_programs() {
     assert!(run("05_own_command", &["list"]).contains("tank"));
     assert!(run("05_own_command", &["solve", "tank"]).contains("converged after"));
 }
+
+#[test]
+fn march_a_system() {
+    let out = run("06_march_a_system", &[]);
+    assert!(out.contains("finished") && out.lines().filter(|line| line.starts_with("t = ")).count() >= 5, "{out}");
+}

@@ -144,6 +144,7 @@ impl System {
         let precision = match self.precision {
             Precision::F32 => "f32",
             Precision::F64 => "f64",
+            Precision::Mixed => "mixed",
         };
         let data: String = operator.data.iter().map(|data| format!("    data {} = 0;\n", data.name)).collect();
         let zeros = vec!["0"; operator.unknowns.len()].join(", ");

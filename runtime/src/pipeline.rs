@@ -2,12 +2,15 @@
 //!
 //! Every stage of the compiler is one call here; the command shows what stands between two of them.
 
+use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
 use kernelwright_codegen::map::{self, MapError, Options, Variant};
-use kernelwright_codegen::math::{self, KnownFact, Space, Standing};
+use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::plan::search::Limits;
@@ -74,22 +77,47 @@ pub fn facts(loaded: &Loaded, problem: &Problem, operator: &math::Operator) -> R
     facts::test(source, operator, &wanted, &params, &data).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// Traces the solver of a problem on its operator.
+/// Traces the solver of a problem on its operator; in mixed precision the loop is one of f32.
 ///
 /// # Errors
 /// A loop the compiler cannot handle.
 pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) -> Result<Graph, Error> {
+    let precision = match problem.precision {
+        Precision::Mixed => Precision::F32,
+        precision => precision,
+    };
+    trace_in(program, problem, operator, precision)
+}
+
+/// In mixed precision: the program that computes the residual in f64, and the vector that holds it.
+///
+/// # Errors
+/// A loop the compiler cannot handle.
+pub fn residual(program: &Program, problem: &Problem) -> Result<(loops::Program, VectorId), Error> {
+    let operator = operator(program, problem)?;
+    let graph = trace_in(program, problem, &operator, Precision::F64)?;
+    correct::residual(&graph).map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn trace_in(
+    program: &Program,
+    problem: &Problem,
+    operator: &math::Operator,
+    precision: Precision,
+) -> Result<Graph, Error> {
     let input = trace::Input {
         operator,
         solvers: &program.solvers,
         solver: problem.solver,
         preconditioner: &problem.preconditioner,
-        precision: problem.precision,
+        precision,
     };
     let place = |error: trace::TraceError| {
         Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
     };
-    trace::trace(input).map_err(place)
+    let graph = trace::trace(input).map_err(place)?;
+    graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;
+    Ok(graph)
 }
 
 /// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
@@ -98,9 +126,26 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
 pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
-    let operator = operator(program, problem)?;
+    plan_within(program, problem, schedule, Limits::default())
+}
+
+/// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
+/// searched for. The choice is the same.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_to_run(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+    let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
+    plan_within(program, problem, schedule, limits)
+}
+
+fn plan_within(program: &Program, problem: &Problem, schedule: Option<&str>, limits: Limits) -> Result<Planned, Error> {
+    let mut operator = operator(program, problem)?;
+    if problem.precision == Precision::Mixed {
+        operator = correct::homogeneous(&operator);
+    }
     let graph = graph(program, problem, &operator)?;
-    let plans = plan::plan(&graph, Limits::default()).map_err(|error| Error::Internal(error.to_string()))?;
+    let plans = plan::plan(&graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
         None => preferred(&plans),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {
@@ -144,10 +189,10 @@ pub fn module(
         Target::Host => map::Target::Host,
     };
     let precision = match precision {
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let Space::Axes(grid) = &loops.operator.space;
+    let grid = loops.operator.space.grid();
     let mut variant = Variant::for_grid(target, grid);
     for (key, value) in set {
         variant.set(key, value).map_err(Error::Usage)?;

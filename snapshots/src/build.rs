@@ -9,7 +9,6 @@ use kernelwright::solve::Solver;
 use kernelwright_codegen::kernel::{Element, Kernel};
 use kernelwright_codegen::loops::Program;
 use kernelwright_codegen::map::{self, Options, Variant, map};
-use kernelwright_codegen::math::Space;
 use kernelwright_codegen::{kernel_verify, print};
 use kernelwright_syntax::program::Precision;
 
@@ -44,14 +43,14 @@ pub fn planned(loaded: &Loaded, name: &str) -> Planned {
 
 /// Shapes that a target takes by default.
 pub fn default_variant(program: &Program, target: Target) -> Variant {
-    let Space::Axes(grid) = &program.operator.space;
+    let grid = program.operator.space.grid();
     Variant::for_grid(of_map(target), grid)
 }
 
 /// Verified kernels of a scheduled program.
 pub fn kernels(program: &Program, target: Target, precision: Precision, variant: Variant) -> Vec<Kernel> {
     let precision = match precision {
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
     let options = Options { target: of_map(target), precision, history_len: pipeline::history_len(1000), variant };

@@ -31,6 +31,7 @@ pub fn cases() -> Vec<Golden> {
     all.extend(AXES.iter().map(of_axis));
     all.extend(stages("poisson_2d"));
     all.push(front("pressure_correction"));
+    all.extend(crate::galerkin::cases());
     all
 }
 

@@ -5,4 +5,5 @@
 
 pub mod build;
 pub mod cases;
+pub mod galerkin;
 pub mod sources;

@@ -82,6 +82,12 @@ impl Instance<'_> {
         self.points() * self.operator.unknowns.len()
     }
 
+    /// Whether an unknown's point takes part: whether it lies inside the mask, where there is one.
+    pub fn takes_part(&self, unknown: usize) -> bool {
+        let at = self.position(unknown % self.points());
+        self.operator.mask.as_ref().is_none_or(|mask| self.eval(mask, at).constant != 0.0)
+    }
+
     /// Shape of a data array, first axis fastest.
     pub fn data_shape(&self, data: usize) -> Vec<usize> {
         let d = &self.operator.data[data];
@@ -252,6 +258,8 @@ impl Instance<'_> {
                     Outside::Mirror if x < 0 => -1 - x,
                     Outside::Mirror => 2 * n - 1 - x,
                     Outside::Clamp => x.clamp(0, n - 1),
+                    // The first face is the last one, which counts.
+                    Outside::Periodic if d.half == Some(axis) => (x - 1).rem_euclid(n - 1) + 1,
                     Outside::Periodic => x.rem_euclid(n),
                     Outside::Zero => return 0.0,
                     Outside::Error => panic!("the checker let a reading of {} outside its extent pass", d.name),

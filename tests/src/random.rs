@@ -57,7 +57,7 @@ const LETTERS: [&str; 3] = ["i", "j", "k"];
 /// A random linear operator `op` with a problem `main`, as the text of a program.
 ///
 /// One to three axes of 1 to 9 points, offsets up to 7 on any mix of axes, face values, fluxes, data read at offsets,
-/// conditionals, mixed boundaries, one or two unknowns.
+/// conditionals, mixed boundaries, masks, terms without unknown, one or two unknowns.
 pub fn operator(seed: u64) -> String {
     let mut g = Generator { random: Random::new(seed), axes: 1, coefficients: Vec::new() };
     g.program()
@@ -83,6 +83,7 @@ impl Generator {
         self.coefficients = vec!["a".into(), "b".into(), "1.5".into(), "(a + 3)".into()];
         self.data(&mut t);
         self.lets(&mut t);
+        self.mask(&mut t);
         let fluxes = self.fluxes(&mut t, unknowns);
         let rows: Vec<String> = unknowns.iter().map(|_| self.row(unknowns, &fluxes)).collect();
         if unknowns.len() == 1 {
@@ -107,6 +108,17 @@ impl Generator {
         t
     }
 
+    /// Sometimes a mask. (A generator of its own: what else a seed gives stays as it is.)
+    fn mask(&self, t: &mut String) {
+        let mut random = self.random.clone();
+        if random.one_in(6) {
+            let axis = random.below(self.axes as u64) as usize;
+            let (l, m) = (LETTERS[axis], LETTERS[(axis + 1) % self.axes]);
+            writeln!(t, "    mask if {l} + 2*{m} < n{l} + 1 && {l} != 2 {{ 1 }} else {{ 0 }};")
+                .expect("a string grows");
+        }
+    }
+
     fn data(&mut self, t: &mut String) {
         let all = LETTERS[..self.axes].join(", ");
         if self.random.one_in(2) {
@@ -126,9 +138,11 @@ impl Generator {
             let axis = self.random.below(self.axes as u64) as usize;
             let letters: Vec<String> =
                 (0..self.axes).map(|a| LETTERS[a].to_string() + if a == axis { "+1/2" } else { "" }).collect();
-            writeln!(t, "    data faces[{}] outside mirror;", letters.join(", ")).expect("a string grows");
+            let outside = *self.random.clone().pick(&["mirror", "clamp", "zero", "periodic"]);
+            writeln!(t, "    data faces[{}] outside {outside};", letters.join(", ")).expect("a string grows");
             let l = LETTERS[axis];
             self.coefficients.push(format!("(faces[{l}+1/2] + faces[{l}-1/2])"));
+            self.coefficients.push(format!("(1.5 - faces[{l}+5/2] + faces[{l}-7/2])"));
         }
     }
 
@@ -193,6 +207,10 @@ impl Generator {
                 _ => format!("{c} * {}", self.at(u, reach)),
             };
             write!(row, " {sign} {term}").expect("a string grows");
+        }
+        if self.random.clone().one_in(5) {
+            let c = self.random.clone().pick(&self.coefficients).clone();
+            write!(row, " + {c}").expect("a string grows");
         }
         row
     }

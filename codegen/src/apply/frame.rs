@@ -4,31 +4,49 @@ use super::build::Parts;
 use super::sequence::pointwise;
 use crate::graph::Graph;
 use crate::loops::{
-    BinaryOp, Control, FenceId, Granule, PointExpr, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum, SumId,
-    SumKind, Sweep, Value, ValueId, ValueKind, VectorId, Version, status,
+    BinaryOp, Control, FenceId, Granule, PointExpr, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum,
+    SumId, SumKind, Sweep, Value, ValueId, ValueKind, Vector, VectorId, Version, status,
 };
-use crate::math::{Operator, Rule, Space, TableExpr};
+use crate::math::{self, Expr, Operator, Rule, TableExpr};
+use crate::math_eval::reads_unknown;
 use crate::trace::unit_roundoff;
 use kernelwright_syntax::program::{CompareOp, Function};
 
 /// How far above rounding the right-hand side's part in the null space may be.
 const INCOMPATIBLE_FACTOR: f64 = 1024.0;
 
-/// Whether the operator has boundary values that are not zero for certain.
+/// Whether the operator has boundary values, or terms without unknown, that are not zero for certain.
 pub(super) fn has_affine_part(operator: &Operator) -> bool {
+    let fluxes = operator.fluxes.iter().map(|flux| &flux.value);
+    if operator.rows.iter().map(|row| &row.value).chain(fluxes).any(has_source) {
+        return true;
+    }
     operator.boundary.iter().flatten().any(|rule| match rule {
         Rule::Dirichlet(table) => operator.tables[*table].value != TableExpr::Number(0.0),
         Rule::NoFlux | Rule::Periodic => false,
     })
 }
 
+/// Whether an affine expression has a term without unknown. (Fluxes in it are looked at by themselves.)
+fn has_source(e: &Expr) -> bool {
+    match e {
+        _ if !reads_unknown(e) => *e != Expr::Number(0.0),
+        Expr::Neg(a) => has_source(a),
+        Expr::Binary(math::BinaryOp::Add | math::BinaryOp::Sub, a, b) | Expr::Select(_, a, b) => {
+            has_source(a) || has_source(b)
+        }
+        Expr::Binary(_, a, b) => has_source(if reads_unknown(a) { a } else { b }),
+        _ => false,
+    }
+}
+
 /// Whether loops see another right-hand side than the given one.
 pub(super) fn changes_rhs(operator: &Operator) -> bool {
-    operator.nullspace || has_affine_part(operator)
+    operator.nullspace || operator.mask.is_some() || has_affine_part(operator)
 }
 
 fn unknowns(operator: &Operator) -> f64 {
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     grid.axes.iter().map(|a| a.size as f64).product::<f64>() * grid.components as f64
 }
 
@@ -54,6 +72,7 @@ fn count(parts: &mut Parts, operator: &Operator, sweep: &mut Sweep) -> ScalarExp
         return ScalarExpr::Number(unknowns(operator));
     }
     sweep.values.push(Value { name: "one".into(), kind: ValueKind::Map(PointExpr::Number(1.0)), text: None });
+    push_inside(operator, &mut sweep.values, "counted");
     let sum = parts.sum(SumKind::Add);
     sweep.sums.push(Sum { sum, left: ValueId(sweep.values.len() - 1), right: None });
     ScalarExpr::Sum(sum)
@@ -75,10 +94,11 @@ pub(super) fn prepare(
     }
     let operator = &graph.operator;
     let mut values = vec![load(given, "f")];
-    let mut result = PointExpr::Value(ValueId(0));
+    push_inside(operator, &mut values, "f_inside");
+    let mut result = last(&values);
     if has_affine_part(operator) {
         values.push(Value { name: "boundary_values".into(), kind: ValueKind::AffinePart, text: None });
-        result = minus(result, PointExpr::Value(ValueId(1)));
+        result = minus(result, last(&values));
     }
     let to = Version { vector: rhs, ahead: 0 };
     let mut sweep = pointwise("prepare_rhs", "right-hand side less boundary values", values, to, result);
@@ -90,6 +110,38 @@ pub(super) fn prepare(
         out.push(control);
     }
     out
+}
+
+/// Vectors that come from outside, zero outside the mask from here on: products, solutions along lines and linear
+/// combinations leave zeros there, so that all vectors have them.
+pub(super) fn mask_vectors(graph: &Graph, parts: &mut Parts, out: &mut Vec<Control>) {
+    if graph.operator.mask.is_none() {
+        return;
+    }
+    for number in 0..parts.vectors.len() {
+        let Vector { name, role, .. } = parts.vectors[number].clone();
+        if !matches!(role, Role::Solution | Role::Random(_)) {
+            continue;
+        }
+        let vector = VectorId(number);
+        let mut values = vec![load(vector, &name)];
+        push_inside(&graph.operator, &mut values, &format!("{name}_inside"));
+        let (text, result) = (format!("{name} inside the mask"), last(&values));
+        let sweep = pointwise(&format!("mask_{name}"), &text, values, Version { vector, ahead: 0 }, result);
+        out.push(parts.sweep(sweep));
+    }
+}
+
+/// The last value so far, where the point takes part; nothing to do without a mask.
+fn push_inside(operator: &Operator, values: &mut Vec<Value>, name: &str) {
+    if operator.mask.is_some() {
+        let kind = ValueKind::Inside(ValueId(values.len() - 1));
+        values.push(Value { name: name.into(), kind, text: None });
+    }
+}
+
+fn last(values: &[Value]) -> PointExpr {
+    PointExpr::Value(ValueId(values.len() - 1))
 }
 
 /// Takes the mean off the right-hand side, unless so much of it is in the null space that it was not meant to be.
@@ -122,14 +174,23 @@ fn project_rhs(graph: &Graph, parts: &mut Parts, rhs: VectorId, mut sweep: Sweep
     ];
     let fence = parts.fence("test_rhs", statements, None);
     out.push(fence);
-    let control = remove_mean(parts, rhs, mean, "project_rhs", "f - mean(f)");
+    let control = remove_mean(parts, operator, rhs, mean, "project_rhs", "f - mean(f)");
     out.push(control);
 }
 
-fn remove_mean(parts: &mut Parts, vector: VectorId, mean: ScalarId, name: &str, text: &str) -> Control {
+fn remove_mean(
+    parts: &mut Parts,
+    operator: &Operator,
+    vector: VectorId,
+    mean: ScalarId,
+    name: &str,
+    text: &str,
+) -> Control {
     let to = Version { vector, ahead: 0 };
     let result = minus(PointExpr::Value(ValueId(0)), PointExpr::Scalar(mean));
-    let sweep = pointwise(name, text, vec![load(vector, "value")], to, result);
+    let mut sweep = pointwise(name, text, vec![load(vector, "value")], to, result);
+    push_inside(operator, &mut sweep.values, "inside");
+    sweep.stores[0].value = ValueId(sweep.values.len() - 1);
     parts.sweep(sweep)
 }
 
@@ -155,7 +216,7 @@ pub(super) fn project_solution(graph: &Graph, parts: &mut Parts, solution: Vecto
     let value = binary(BinaryOp::Div, ScalarExpr::Sum(total), count);
     let fence = parts.fence("mean_solution", vec![assign(mean, value, "mean of the solution")], None);
     out.push(fence);
-    let control = remove_mean(parts, solution, mean, "project_solution", "u - mean(u)");
+    let control = remove_mean(parts, &graph.operator, solution, mean, "project_solution", "u - mean(u)");
     out.push(control);
 }
 

@@ -1,12 +1,13 @@
 //! Apply: a graph and a schedule become a complete loop program.
 //!
 //! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]); a placed main
-//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`].
+//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`]; [`merge`] joins fences in a row.
 
 mod build;
 mod debts;
 mod frame;
 mod homes;
+mod merge;
 mod rounds;
 mod sequence;
 mod split;
@@ -18,11 +19,16 @@ use build::Parts;
 use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
-use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt};
+use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
 pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
+    apply_with_residual(graph, schedule).map(|(program, _)| program)
+}
+
+/// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
+pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let split;
     let graph = match &schedule.main {
         Some(_) => graph,
@@ -90,12 +96,14 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         frame::advance_iteration(&mut sequencer.parts, body);
     }
     let residual = sequencer.region(&graph.residual, None)?;
+    let kept = graph.true_residual.and_then(|r| Some(sequencer.vectors[*homes.home.get(&r)?]));
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
     let mut parts = sequencer.parts;
-    let prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
+    let mut prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
+    frame::mask_vectors(graph, &mut parts, &mut prepare);
     frame::project_solution(graph, &mut parts, solution, &mut finish);
-    Ok(Program {
+    let mut program = Program {
         name: format!("{} {}", graph.name, schedule.name),
         operator: graph.operator.clone(),
         vectors: parts.vectors,
@@ -110,7 +118,9 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
         body,
         residual,
         finish,
-    })
+    };
+    merge::fences(&mut program);
+    Ok((program, kept))
 }
 
 fn zero(scalar: ScalarId) -> ScalarStmt {

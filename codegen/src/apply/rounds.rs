@@ -48,7 +48,8 @@ pub(super) fn rounds(
     writer.enter(l, start)?;
     writer.plan_debts(solution)?;
     writer.enter_delay(start);
-    let begin = placement.times.values().chain(analysis.scalar_times.values()).copied().min().unwrap_or(0);
+    let begin =
+        placement.times.values().copied().chain(analysis.scalar_times.iter().map(|(_, t)| t)).min().unwrap_or(0);
     let mut state = vec![false; writer.debts.flags.len()];
     for at in begin.min(placement.first)..placement.first {
         writer.position(at, true, &mut state, start)?;
@@ -259,8 +260,8 @@ impl Writer<'_, '_> {
     fn due(&self, at: i64, runup: bool) -> Vec<Instance> {
         let sweeps = self.placement.sweeps;
         let times = self.analysis.scalar_times.iter();
-        let due = times.filter(|(_, t)| (at - **t).rem_euclid(sweeps) == 0);
-        let due = due.map(|(n, t)| (*n, (at - t).div_euclid(sweeps)));
+        let due = times.filter(|(_, t)| (at - *t).rem_euclid(sweeps) == 0);
+        let due = due.map(|(n, t)| (n, (at - t).div_euclid(sweeps)));
         due.filter(|(_, e)| !runup || *e >= 0).collect()
     }
 

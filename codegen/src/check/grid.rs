@@ -7,7 +7,7 @@ use crate::loops::{
     BinaryOp, Control, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId,
     SumKind, Sweep, ValueId, ValueKind, VectorId, Version,
 };
-use kernelwright_syntax::program::{CompareOp, Function};
+use kernelwright_syntax::program::Function;
 
 const N: usize = 3;
 const POINTS: usize = N * N * N;
@@ -192,6 +192,7 @@ impl<'p> Grid<'p> {
                 neighbours(p).iter().fold(own, |s, q| s + self.value(sweep, *v, *q).abs())
             }
             ValueKind::Diagonal(v) => self.value(sweep, *v, p) / DIAGONAL,
+            ValueKind::Inside(v) => self.value(sweep, *v, p),
             ValueKind::Solve(axis, v) => {
                 let points = line(p, *axis);
                 let mut d: Vec<f64> = points.iter().map(|q| self.value(sweep, *v, *q)).collect();
@@ -275,14 +276,7 @@ impl<'p> Grid<'p> {
             ScalarCondition::Compare(op, a, b) => {
                 let (a, b) = (self.expr(a), self.expr(b));
                 values.extend([a, b]);
-                match op {
-                    CompareOp::Lt => a < b,
-                    CompareOp::Le => a <= b,
-                    CompareOp::Gt => a > b,
-                    CompareOp::Ge => a >= b,
-                    CompareOp::Eq => a == b,
-                    CompareOp::Ne => a != b,
-                }
+                crate::real::compare(*op, a, b)
             }
             ScalarCondition::And(a, b) => self.condition(a, values) & self.condition(b, values),
             ScalarCondition::Or(a, b) => self.condition(a, values) | self.condition(b, values),

@@ -200,6 +200,8 @@ impl<'p> Machine<'p> {
                 ValueKind::Magnitude(v) => self.world.magnitude(&values[v.0]),
                 ValueKind::Solve(axis, v) => self.world.line(*axis, &values[v.0]),
                 ValueKind::Diagonal(v) => self.world.diagonal(&values[v.0]),
+                // All points of the world take part.
+                ValueKind::Inside(v) => values[v.0],
             };
             values.push(v);
         }

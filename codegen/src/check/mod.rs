@@ -23,7 +23,7 @@ use textbook::{Case, Event, Run, Test};
 use world::{Vector, World};
 
 use crate::loops::{Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
-use crate::math::{Operator, Space};
+use crate::math::Operator;
 
 /// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
 const ROUNDS: u64 = 6;
@@ -104,7 +104,7 @@ fn expected_rhs(program: &Program, world: &World) -> Vector {
 }
 
 fn remove_mean(operator: &Operator, v: &Vector) -> Vector {
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let count = grid.axes.iter().map(|a| a.size).product::<u64>() as f64 * grid.components as f64;
     // With a mask the program counts points by a sum of ones, which here has as many terms as a vector.
     let count = if operator.mask.is_some() { v.len() as f64 } else { count };

@@ -9,7 +9,7 @@
 //! - all points are connected by nonzero couplings and some row is strictly dominant: behind a prescribed value.
 
 use crate::couplings::{Entry, entries, terms};
-use crate::math::{Centring, Operator, Rule, Shift, Space};
+use crate::math::{Centring, Operator, Rule, Shift};
 
 use super::canonical::Poly;
 use super::range::{Box3, Range, Ranges};
@@ -85,7 +85,7 @@ fn couplings_nonpositive(ranges: &Ranges) -> Result<(), String> {
 
 /// Mirrors of sign -1 make couplings positive unless they fold onto the diagonal.
 fn folded_nonpositive(op: &Operator) -> Result<(), String> {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     for (row, e) in off_diagonal(op) {
         for (a, rules) in op.boundary.iter().enumerate() {
             let mirrored = grid.centring == Centring::Cells && rules.iter().any(|r| matches!(r, Rule::Dirichlet(_)));
@@ -132,7 +132,7 @@ fn row_sum(ranges: &Ranges, row: usize) -> Result<RowSum, String> {
 /// Whether neighbours along every axis are coupled by nonzero coefficients (in both directions, if asked).
 fn connected(ranges: &Ranges, both: bool) -> Result<(), String> {
     let op = ranges.op;
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     if op.rows.len() > 1 {
         return Err("with several unknowns only positive row sums are conclusive".to_string());
     }
@@ -156,7 +156,7 @@ fn nonzero_step(ranges: &Ranges, axis: usize, by: i32) -> bool {
 
 /// An axis with a prescribed boundary value that is coupled to.
 fn held<'a>(ranges: &Ranges<'a>) -> Option<&'a str> {
-    let Space::Axes(grid) = &ranges.op.space;
+    let grid = ranges.op.space.grid();
     let side = |a: usize, side: usize, by: i32| {
         matches!(ranges.op.boundary[a][side], Rule::Dirichlet(_)) && nonzero_step(ranges, a, by)
     };

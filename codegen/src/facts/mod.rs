@@ -17,7 +17,7 @@ use kernelwright_syntax::program as p;
 
 use crate::couplings::terms;
 use crate::lower::{LowerError, lower};
-use crate::math::{Fact, KnownFact, Operator, Rule, Shift, Space, Standing};
+use crate::math::{Fact, KnownFact, Operator, Rule, Shift, Standing};
 use crate::math_eval::{EvalError, Tables};
 
 pub use probe::{Probe, probe};
@@ -101,7 +101,7 @@ fn decide(fact: Fact, symmetry: &Symmetry, ranges: &Ranges, decided: Standing) -
 
 /// Assembles the operator on a small grid.
 fn probe_small(source: &p::Operator, op: &Operator, params: &[f64], data: &[Vec<f64>]) -> Result<Probe, TestError> {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     let sizes: Vec<u64> = grid.axes.iter().map(|a| a.size).collect();
     let shrunk = |most: u64| sizes.iter().map(|n| (*n).min(most)).collect::<Vec<u64>>();
     let unknowns = |sizes: &[u64]| sizes.iter().product::<u64>() * grid.components as u64;

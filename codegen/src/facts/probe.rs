@@ -1,6 +1,6 @@
 //! Facts from an assembled matrix on a small grid.
 
-use crate::math::{Fact, Operator, Space};
+use crate::math::{Fact, Operator};
 use crate::math_eval::{EvalError, Evaluator, Matrix};
 
 use super::dense::extreme_eigenvalues;
@@ -34,7 +34,7 @@ pub fn probe(op: &Operator, params: &[f64], data: &[Vec<f64>]) -> Result<Probe, 
     let evaluator = Evaluator::new(op, params, data)?;
     let matrix = evaluator.matrix();
     let active: Vec<usize> = (0..evaluator.unknowns()).filter(|r| evaluator.active()[r % evaluator.points()]).collect();
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     let sizes: Vec<String> = grid.axes.iter().map(|a| a.size.to_string()).collect();
     let (smallest, largest) = spectrum(&matrix, &active, op.nullspace);
     Ok(Probe {

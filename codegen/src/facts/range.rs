@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::math::{BinaryOp, Expr, Function, Operator, Rule, Shift, Space, TableCondition, TableExpr};
+use crate::math::{BinaryOp, Expr, Function, Operator, Rule, Shift, TableCondition, TableExpr};
 use crate::math_eval::Tables;
 use crate::real;
 
@@ -158,7 +158,7 @@ impl<'a> Ranges<'a> {
 
     /// All positions of rows.
     pub fn inside(&self) -> Box3 {
-        let Space::Axes(grid) = &self.op.space;
+        let grid = self.op.space.grid();
         [0, 1, 2].map(|a| (0, grid.axes.get(a).map_or(0, |a| a.size as i64 - 1)))
     }
 
@@ -193,7 +193,7 @@ impl<'a> Ranges<'a> {
             Expr::Call(f, args) => Range::call(*f, &args.iter().map(|a| self.expr(a, at)).collect::<Vec<_>>()),
             Expr::Select(_, a, b) => self.expr(a, at).hull(self.expr(b, at)),
             Expr::Compare(..) => Range::new(0.0, 1.0, false),
-            Expr::Unknown(..) | Expr::Flux(..) => Range::ANY,
+            Expr::Unknown(..) | Expr::Flux(..) | Expr::Slots(_) | Expr::Entry | Expr::Gather(_) => Range::ANY,
         }
     }
 

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use crate::couplings::{Entry, entries, terms};
-use crate::math::{Centring, Operator, Rule, Shift, Space};
+use crate::math::{Centring, Operator, Rule, Shift};
 
 use super::canonical::Poly;
 
@@ -102,7 +102,7 @@ fn coupling(op: &Operator, (row, component, shift): Key, by: Shift) -> Option<Po
 
 /// Whether some pair of points at that distance is so far inside that nothing folds onto it.
 fn has_interior(op: &Operator, shift: Shift) -> bool {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     let reach = crate::couplings::reach(op);
     op.mask.is_none()
         && grid
@@ -113,7 +113,7 @@ fn has_interior(op: &Operator, shift: Shift) -> bool {
 }
 
 fn boundary_trouble(op: &Operator, row: usize, e: &Entry) -> Option<String> {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     if e.shift == [0; 3] && e.component == row {
         return None;
     }

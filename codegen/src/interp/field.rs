@@ -56,7 +56,7 @@ impl Field for Native {
         match precision {
             // Straight from the integer: through f64 it could be rounded twice.
             Precision::F32 => f64::from(value as f32),
-            Precision::F64 => value as f64,
+            Precision::F64 | Precision::Mixed => value as f64,
         }
     }
 
@@ -69,7 +69,7 @@ impl Field for Native {
     fn convert(&self, value: f64, to: Precision) -> f64 {
         match to {
             Precision::F32 => f64::from(value as f32),
-            Precision::F64 => value,
+            Precision::F64 | Precision::Mixed => value,
         }
     }
 
@@ -80,14 +80,14 @@ impl Field for Native {
     fn binary(&self, op: Op, a: f64, b: f64, precision: Precision) -> Option<f64> {
         match precision {
             Precision::F32 => binary32(op, a as f32, b as f32).map(f64::from),
-            Precision::F64 => binary64(op, a, b),
+            Precision::F64 | Precision::Mixed => binary64(op, a, b),
         }
     }
 
     fn call(&self, function: Math, args: &[f64], precision: Precision) -> Option<f64> {
         match precision {
             Precision::F32 => call32(function, args).map(f64::from),
-            Precision::F64 => call64(function, args),
+            Precision::F64 | Precision::Mixed => call64(function, args),
         }
     }
 

@@ -115,13 +115,10 @@ impl<'a> Rows<'a> {
         Err(LowerError::NotLinear { operator: self.source.op.name.clone(), owner, what, span })
     }
 
-    /// An expression that must be linear in the unknowns.
+    /// An expression that must be affine in the unknowns.
     fn linear(&mut self, node: &Node) -> Result<Expr, LowerError> {
         if !self.source.traits(node).unknown {
-            return match self.source.number(node) {
-                Some(0.0) => Ok(Expr::Number(0.0)),
-                _ => self.fail("a term without unknown belongs to the right-hand side"),
-            };
+            return Ok(self.coefficient(node));
         }
         match node {
             Node::Unknown(c, s) => Ok(Expr::Unknown(*c, *s)),

@@ -4,14 +4,14 @@
 //! unknowns read outside (whose prescribed values are read where the other axes stand). A table read by a flux is
 //! stored on no-flux faces too: its value there is never used, but a kernel may load it before it selects zero.
 
-use crate::math::{Expr, Operator, Rule, Shift, Space};
+use crate::math::{Expr, Operator, Rule, Shift};
 
 /// Positions along each axis, both ends included.
 type Box3 = [(i64, i64); 3];
 
 /// Margins (below, above) that each table needs.
 pub(crate) fn required(op: &Operator) -> Vec<([u32; 3], [u32; 3])> {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     let mut inside = [(0, 0); 3];
     for (range, axis) in inside.iter_mut().zip(&grid.axes) {
         *range = (0, axis.size as i64 - 1);
@@ -53,7 +53,8 @@ impl Walk<'_> {
                 self.expr(a, at);
                 self.expr(b, at);
             }
-            Expr::Number(_) | Expr::Param(_) | Expr::Data(..) => {}
+            Expr::Slots(a) => self.expr(a, at),
+            Expr::Number(_) | Expr::Param(_) | Expr::Data(..) | Expr::Entry | Expr::Gather(_) => {}
         }
     }
 

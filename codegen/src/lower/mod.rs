@@ -198,7 +198,7 @@ fn grid(op: &p::Operator, sizes: &[u64]) -> Grid {
 }
 
 fn data(d: &p::Data, profile: bool) -> math::Data {
-    math::Data { name: d.name.clone(), axes: d.axes.clone(), half: d.half, outside: d.outside, profile }
+    math::Data { name: d.name.clone(), axes: d.axes.clone(), half: d.half, outside: d.outside, profile, stored: None }
 }
 
 fn boundary(source: &Source, store: &mut Store) -> Result<Vec<[math::Rule; 2]>, LowerError> {

@@ -16,13 +16,13 @@ use crate::kernel::{
 use crate::module::Arg;
 
 /// A kernel under construction.
-pub(super) struct Builder {
+pub(crate) struct Builder {
     /// Names in use.
     names: Namer,
     /// Identifier of the kernel.
     name: String,
     /// Header lines.
-    pub(super) doc: Vec<String>,
+    pub(crate) doc: Vec<String>,
     buffers: Vec<Buffer>,
     /// Arguments of the global buffers, with their buffers.
     args: Vec<(Arg, BufferId)>,
@@ -53,7 +53,7 @@ struct Block {
 
 impl Builder {
     /// An empty kernel that stores to the given arguments.
-    pub(super) fn new(name: &str, stored: Vec<Arg>) -> Builder {
+    pub(crate) fn new(name: &str, stored: Vec<Arg>) -> Builder {
         let mut names = Namer::default();
         let name = names::of_kernel(name);
         names.take(&name);
@@ -70,12 +70,12 @@ impl Builder {
     }
 
     /// Says that the kernel stores to an argument.
-    pub(super) fn also_stores(&mut self, arg: Arg) {
+    pub(crate) fn also_stores(&mut self, arg: Arg) {
         self.stored.push(arg);
     }
 
     /// The buffer of an argument, made at first use.
-    pub(super) fn global(&mut self, arg: Arg, name: &str, element: Element, extent: u64, access: Access) -> BufferId {
+    pub(crate) fn global(&mut self, arg: Arg, name: &str, element: Element, extent: u64, access: Access) -> BufferId {
         if let Some((_, id)) = self.args.iter().find(|(a, _)| *a == arg) {
             let buffer = &mut self.buffers[id.0];
             if buffer.access != access {
@@ -89,7 +89,7 @@ impl Builder {
     }
 
     /// A shared or private buffer.
-    pub(super) fn local(&mut self, name: &str, space: Space, element: Element, extent: u64) -> BufferId {
+    pub(crate) fn local(&mut self, name: &str, space: Space, element: Element, extent: u64) -> BufferId {
         self.buffer(name, space, element, extent, Access::ReadWrite)
     }
 
@@ -111,18 +111,18 @@ impl Builder {
     }
 
     /// Adds a statement to the innermost block.
-    pub(super) fn push(&mut self, stmt: Stmt) {
+    pub(crate) fn push(&mut self, stmt: Stmt) {
         let depth = self.depth();
         self.blocks[depth].stmts.push(stmt);
     }
 
     /// Adds a comment line.
-    pub(super) fn comment(&mut self, text: impl Into<String>) {
+    pub(crate) fn comment(&mut self, text: impl Into<String>) {
         self.push(Stmt::Comment(text.into()));
     }
 
     /// Names a value; see the module's page.
-    pub(super) fn bind(&mut self, name: &str, value: Expr) -> Expr {
+    pub(crate) fn bind(&mut self, name: &str, value: Expr) -> Expr {
         if matches!(value, Expr::Var(_) | Expr::Int(_) | Expr::Real(..) | Expr::Bool(_)) {
             return value;
         }
@@ -141,7 +141,7 @@ impl Builder {
     }
 
     /// As [`Builder::bind`], as a variable.
-    pub(super) fn bind_var(&mut self, name: &str, value: Expr) -> VarId {
+    pub(crate) fn bind_var(&mut self, name: &str, value: Expr) -> VarId {
         match self.bind(name, value.clone()) {
             Expr::Var(id) => id,
             constant => self.bind_here(name, constant),
@@ -149,7 +149,7 @@ impl Builder {
     }
 
     /// Names a value in the innermost block, whatever it is.
-    pub(super) fn bind_here(&mut self, name: &str, value: Expr) -> VarId {
+    pub(crate) fn bind_here(&mut self, name: &str, value: Expr) -> VarId {
         let ty = self.type_of(&value);
         let id = self.declare_at(name, ty, self.depth(), false);
         self.push(Stmt::Let(id, value));
@@ -157,7 +157,7 @@ impl Builder {
     }
 
     /// A variable that is assigned later.
-    pub(super) fn declare(&mut self, name: &str, value: Expr) -> VarId {
+    pub(crate) fn declare(&mut self, name: &str, value: Expr) -> VarId {
         let ty = self.type_of(&value);
         let id = self.declare_at(name, ty, self.depth(), true);
         self.push(Stmt::Declare(id, value));
@@ -165,13 +165,13 @@ impl Builder {
     }
 
     /// A variable that a statement (`Shuffle`, `AtomicAdd`) declares.
-    pub(super) fn result(&mut self, name: &str, ty: Type) -> VarId {
+    pub(crate) fn result(&mut self, name: &str, ty: Type) -> VarId {
         let depth = self.depth();
         self.declare_at(name, ty, depth, false)
     }
 
     /// Opens a loop; its variable is returned.
-    pub(super) fn open_loop(&mut self, name: &str) -> VarId {
+    pub(crate) fn open_loop(&mut self, name: &str) -> VarId {
         self.blocks.push(Block::default());
         let depth = self.depth();
         self.declare_at(name, Type::Int, depth, false)
@@ -180,7 +180,7 @@ impl Builder {
     /// Closes the loop opened last.
     ///
     /// A simd loop keeps the sums that it adds to; one that assigns anything else runs in order.
-    pub(super) fn close_loop(&mut self, var: VarId, from: Expr, to: Expr, step: i64, kind: LoopKind) {
+    pub(crate) fn close_loop(&mut self, var: VarId, from: Expr, to: Expr, step: i64, kind: LoopKind) {
         let body = self.close();
         let kind = match kind {
             LoopKind::Simd(sums) => {
@@ -199,12 +199,12 @@ impl Builder {
     }
 
     /// Opens a conditional block.
-    pub(super) fn open_if(&mut self) {
+    pub(crate) fn open_if(&mut self) {
         self.blocks.push(Block { conditional: true, ..Block::default() });
     }
 
     /// Closes the conditional block opened last.
-    pub(super) fn close_if(&mut self, cond: Expr) {
+    pub(crate) fn close_if(&mut self, cond: Expr) {
         let then = self.close();
         if cond == Expr::Bool(true) {
             for stmt in then {
@@ -216,7 +216,7 @@ impl Builder {
     }
 
     /// Closes the innermost block and hands its statements over.
-    pub(super) fn close(&mut self) -> Vec<Stmt> {
+    pub(crate) fn close(&mut self) -> Vec<Stmt> {
         self.blocks.pop().expect("blocks are closed as often as opened").stmts
     }
 
@@ -244,7 +244,7 @@ impl Builder {
     }
 
     /// Type of an expression.
-    pub(super) fn type_of(&self, value: &Expr) -> Type {
+    pub(crate) fn type_of(&self, value: &Expr) -> Type {
         match value {
             Expr::Real(_, ty) | Expr::Cast(ty, _) => *ty,
             Expr::Int(_) | Expr::Lane(_) | Expr::Block(_) => Type::Int,
@@ -264,7 +264,7 @@ impl Builder {
     }
 
     /// Removes what nothing reads and returns the kernel with its arguments.
-    pub(super) fn finish(mut self, grid: [u64; 3], lanes: [u32; 3], index: IndexWidth) -> (Kernel, Vec<Arg>) {
+    pub(crate) fn finish(mut self, grid: [u64; 3], lanes: [u32; 3], index: IndexWidth) -> (Kernel, Vec<Arg>) {
         let body = self.close();
         let vars = self.vars.into_iter().map(|d| d.variable).collect();
         let mut kernel = Kernel {
@@ -285,7 +285,7 @@ impl Builder {
 }
 
 /// Visits an expression and its operands.
-pub(super) fn visit(e: &Expr, f: &mut impl FnMut(&Expr)) {
+pub(crate) fn visit(e: &Expr, f: &mut impl FnMut(&Expr)) {
     f(e);
     match e {
         Expr::Load(_, a) | Expr::Neg(a) | Expr::Not(a) | Expr::Cast(_, a) => visit(a, f),
@@ -304,7 +304,7 @@ pub(super) fn visit(e: &Expr, f: &mut impl FnMut(&Expr)) {
 }
 
 /// `a + b` of reals where either may be absent (zero).
-pub(super) fn plus(a: Option<Expr>, b: Option<Expr>) -> Option<Expr> {
+pub(crate) fn plus(a: Option<Expr>, b: Option<Expr>) -> Option<Expr> {
     match (a, b) {
         (Some(a), Some(b)) => Some(fold::add(a, b)),
         (a, None) => a,

@@ -47,7 +47,7 @@ impl Eval<'_, '_> {
                 let holds = fold::compare(scalars::comparison(*op), a, b);
                 fold::select(holds, fold::real(1.0, real), fold::real(0.0, real))
             }
-            E::Unknown(..) | E::Flux(..) => {
+            E::Unknown(..) | E::Flux(..) | E::Slots(_) | E::Entry | E::Gather(_) => {
                 return Err(MapError::Internal("a coefficient contains an unknown".into()));
             }
         })

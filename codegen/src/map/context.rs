@@ -1,13 +1,24 @@
 //! What all kernels of a module share: the program, the grid, the buffers of the module.
 
 use super::{MapError, Options};
+use crate::format::Kind;
 use crate::kernel::{Element, IndexWidth, Kernel, Type};
 use crate::loops::{FenceId, Program, SumId};
-use crate::math::{Grid, Operator, Space};
+use crate::math::{Grid, Operator};
 use crate::module::{Arg, ModuleBuffer};
 
 /// A kernel with the arguments of its launch.
 pub(super) type Made = (Kernel, Vec<Arg>);
+
+/// Element type of an array of a stored matrix.
+pub(super) fn element(kind: Kind, real: Element) -> Element {
+    match kind {
+        Kind::Real => real,
+        Kind::U16 => Element::U16,
+        Kind::U32 => Element::U32,
+        Kind::U64 => Element::I64,
+    }
+}
 
 /// State of the mapping between kernels.
 pub(super) struct Context<'a> {
@@ -47,7 +58,7 @@ impl<'a> Context<'a> {
             Element::F64 => Type::F64,
             other => return Err(MapError::Precision(other)),
         };
-        let Space::Axes(grid) = &program.operator.space;
+        let grid = program.operator.space.grid();
         if grid.axes.is_empty() || grid.axes.len() > 3 || grid.axes.iter().any(|a| a.size == 0) {
             return Err(MapError::Internal("a grid has one to three axes, none of them empty".into()));
         }
@@ -70,7 +81,9 @@ impl<'a> Context<'a> {
             context.buffers.push(ModuleBuffer { name, element: options.precision, len });
         }
         // Margins of a few points beyond the largest index must be representable too.
-        let largest = context.buffers.iter().map(|b| b.len).chain([points * grid.components as u64]).max().unwrap_or(0);
+        let arrays = program.operator.data.iter().filter_map(|data| data.stored.as_ref().map(|array| array.len));
+        let tables = context.buffers.iter().map(|b| b.len);
+        let largest = tables.chain([points * grid.components as u64]).chain(arrays).max().unwrap_or(0);
         if largest >= (1 << 31) - (1 << 16) {
             context.index = IndexWidth::I64;
         }

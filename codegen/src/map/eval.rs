@@ -211,6 +211,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             ValueKind::AffinePart => self.row(c, at, Reading::Affine),
             ValueKind::Magnitude(x) => self.row(c, at, Reading::Magnitude(x.0)),
             ValueKind::Diagonal(x) => self.over_diagonal(*x, c, at),
+            ValueKind::Inside(x) => self.inside(*x, c, at),
             ValueKind::Solve(..) => Err(MapError::Internal(format!(
                 "`{}` solves along a line and is read elsewhere",
                 self.sweep.values[v.0].name
@@ -227,7 +228,9 @@ impl<'a, 'c> Eval<'a, 'c> {
             String::new()
         };
         let suffix = self.frame.suffix(self.cx, at);
+        let gathered = self.cx.operator().space.rows().is_some() && !self.frame.is_here(at);
         let here = match value.kind {
+            _ if gathered => "_at_column",
             ValueKind::Load(_) => "_here",
             _ => "_new",
         };

@@ -111,7 +111,7 @@ fn depends(op: &Operator, e: &math::Expr, axis: usize) -> bool {
         E::Number(_) | E::Param(_) => false,
         E::Table(t, _) => op.tables[*t].axes.contains(&axis),
         E::Data(d, _) => op.data[*d].axes.contains(&axis),
-        E::Unknown(..) | E::Flux(..) => true,
+        E::Unknown(..) | E::Flux(..) | E::Slots(_) | E::Entry | E::Gather(_) => true,
         E::Neg(a) => depends(op, a, axis),
         E::Binary(_, a, b) | E::Compare(_, a, b) => depends(op, a, axis) || depends(op, b, axis),
         E::Call(_, args) => args.iter().any(|a| depends(op, a, axis)),

@@ -24,9 +24,13 @@ const UNROLL: u32 = 8;
 
 /// Maps a fence to a kernel of its own.
 pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
-    let lanes = if cx.options.target == Target::Cuda { cx.options.variant.fence_lanes } else { 1 };
+    let mut sums = BTreeSet::new();
+    fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
+    let many = cx.options.target == Target::Cuda && !sums.is_empty();
+    let lanes = if many { cx.options.variant.fence_lanes } else { 1 };
     let mut b = Builder::new(&fence.name, written().to_vec());
-    b.doc.push("finishes sums and runs the scalar statements between sweeps".to_string());
+    let what = if sums.is_empty() { "scalar statements" } else { "finishes sums and runs the scalar statements" };
+    b.doc.push(format!("{what} between sweeps"));
     scalars::exits(&mut b, cx, fence.predicate);
     body(cx, &mut b, fence, Expr::Lane(0), lanes)?;
     Ok(b.finish([1, 1, 1], [lanes, 1, 1], cx.index))
@@ -142,7 +146,7 @@ pub(super) fn close(cx: &Context, b: &mut Builder, lane: Expr, lanes: u32, block
 fn body(cx: &Context, b: &mut Builder, fence: &Fence, lane: Expr, lanes: u32) -> Result<(), MapError> {
     let mut sums = BTreeSet::new();
     fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
-    let mut writer = Writer { cx, b, sums: BTreeMap::new() };
+    let mut writer = Writer { cx, b, sums: BTreeMap::new(), known: BTreeMap::new() };
     let parts = writer.strided(&sums, lane.clone(), lanes)?;
     if lanes > 1 {
         let running: Vec<(SumKind, VarId)> = parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
@@ -169,6 +173,8 @@ struct Writer<'a, 'c, 'b> {
     b: &'b mut Builder,
     /// Finished sums.
     sums: BTreeMap<SumId, Expr>,
+    /// Scalars read or assigned so far. What runs later stands in the same block or within it.
+    known: BTreeMap<ScalarId, Expr>,
 }
 
 impl Writer<'_, '_, '_> {
@@ -220,7 +226,7 @@ impl Writer<'_, '_, '_> {
         if cond == Expr::Bool(false) {
             return rest(self);
         }
-        let iteration = scalars::load(self.b, self.cx, ScalarId::ITERATION);
+        let iteration = self.scalar(ScalarId::ITERATION);
         self.b.open_if();
         let buffer = scalars::status(self.b, Access::Write);
         let at = Expr::Cast(Type::Int, Box::new(iteration));
@@ -273,10 +279,8 @@ impl Writer<'_, '_, '_> {
     fn check(&mut self, measure: &ScalarExpr, bound: &ScalarExpr, rest: &[ScalarStmt]) -> Result<(), MapError> {
         self.b.comment("check: converged when measure <= bound");
         let (measure, bound) = (self.value(measure)?, self.value(bound)?);
-        let measure = fold::var(self.b.bind_here("measure", measure));
-        let bound = fold::var(self.b.bind_here("bound", bound));
-        self.assign(ScalarId::MEASURE, measure.clone());
-        self.assign(ScalarId::BOUND, bound.clone());
+        let measure = self.assign(ScalarId::MEASURE, measure);
+        let bound = self.assign(ScalarId::BOUND, bound);
         self.record(measure.clone());
         let not_finite = infinite(measure.clone());
         let met = fold::compare(Cmp::Le, measure, bound);
@@ -291,8 +295,8 @@ impl Writer<'_, '_, '_> {
         if len == 0 {
             return;
         }
-        let iteration = scalars::load(self.b, self.cx, ScalarId::ITERATION);
-        let at = fold::var(self.b.bind_here("iteration", Expr::Cast(Type::Int, Box::new(iteration))));
+        let iteration = self.scalar(ScalarId::ITERATION);
+        let at = fold::var(self.b.bind_here("entry", Expr::Cast(Type::Int, Box::new(iteration))));
         let buffer = self.b.global(Arg::History, "history", Element::F64, len, Access::Write);
         self.b.open_if();
         self.b.push(Stmt::Store { buffer, index: at.clone(), value: measure });
@@ -303,17 +307,38 @@ impl Writer<'_, '_, '_> {
         self.b.close_if(fits);
     }
 
-    /// Assigns a scalar.
-    fn assign(&mut self, scalar: ScalarId, value: Expr) {
+    /// Assigns a scalar; its value by name.
+    fn assign(&mut self, scalar: ScalarId, value: Expr) -> Expr {
+        let value = self.named(scalar, value);
         let buffer: BufferId = scalars::buffer(self.b, self.cx, Access::Write);
-        self.b.push(Stmt::Store { buffer, index: fold::int(scalar.0 as i64), value });
+        self.b.push(Stmt::Store { buffer, index: fold::int(scalar.0 as i64), value: value.clone() });
+        value
+    }
+
+    /// A scalar, loaded where it is read first.
+    fn scalar(&mut self, scalar: ScalarId) -> Expr {
+        if let Some(known) = self.known.get(&scalar) {
+            return known.clone();
+        }
+        let load = scalars::load(self.b, self.cx, scalar);
+        self.named(scalar, load)
+    }
+
+    /// Keeps the value of a scalar under its name.
+    fn named(&mut self, scalar: ScalarId, value: Expr) -> Expr {
+        let value = match value {
+            Expr::Var(_) | Expr::Real(..) => value,
+            other => fold::var(self.b.bind_here(&self.cx.program.scalars[scalar.0], other)),
+        };
+        self.known.insert(scalar, value.clone());
+        value
     }
 
     /// A scalar expression.
     fn value(&mut self, e: &ScalarExpr) -> Result<Expr, MapError> {
         Ok(match e {
             ScalarExpr::Number(x) => fold::real(*x, Type::F64),
-            ScalarExpr::Scalar(s) => scalars::load(self.b, self.cx, *s),
+            ScalarExpr::Scalar(s) => self.scalar(*s),
             ScalarExpr::Sum(s) => {
                 self.sums.get(s).cloned().ok_or_else(|| MapError::Internal("a sum is not finished here".into()))?
             }

@@ -6,27 +6,27 @@
 use crate::kernel::{Cmp, Expr, Math, Op, Type, VarId};
 
 /// A variable.
-pub(super) fn var(v: VarId) -> Expr {
+pub(crate) fn var(v: VarId) -> Expr {
     Expr::Var(v)
 }
 
 /// An integer.
-pub(super) fn int(n: i64) -> Expr {
+pub(crate) fn int(n: i64) -> Expr {
     Expr::Int(n)
 }
 
 /// A real constant.
-pub(super) fn real(x: f64, ty: Type) -> Expr {
+pub(crate) fn real(x: f64, ty: Type) -> Expr {
     Expr::Real(x, ty)
 }
 
 /// `a op b` without folding.
-pub(super) fn binary(op: Op, a: Expr, b: Expr) -> Expr {
+pub(crate) fn binary(op: Op, a: Expr, b: Expr) -> Expr {
     Expr::Binary(op, Box::new(a), Box::new(b))
 }
 
 /// `a + b`; constants of integer sums gather at the end.
-pub(super) fn add(a: Expr, b: Expr) -> Expr {
+pub(crate) fn add(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Int(x), Expr::Int(y)) => int(x + y),
         (Expr::Int(0), x) | (x, Expr::Int(0)) => x,
@@ -41,7 +41,7 @@ pub(super) fn add(a: Expr, b: Expr) -> Expr {
 }
 
 /// `a - b`.
-pub(super) fn sub(a: Expr, b: Expr) -> Expr {
+pub(crate) fn sub(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Int(x), Expr::Int(y)) => int(x - y),
         (a, Expr::Int(0)) => a,
@@ -55,7 +55,7 @@ pub(super) fn sub(a: Expr, b: Expr) -> Expr {
 }
 
 /// `a * b`.
-pub(super) fn mul(a: Expr, b: Expr) -> Expr {
+pub(crate) fn mul(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Int(x), Expr::Int(y)) => int(x * y),
         (Expr::Int(0), _) | (_, Expr::Int(0)) => int(0),
@@ -68,7 +68,7 @@ pub(super) fn mul(a: Expr, b: Expr) -> Expr {
 }
 
 /// `a / b`.
-pub(super) fn div(a: Expr, b: Expr) -> Expr {
+pub(crate) fn div(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (x, Expr::Int(1)) | (x, Expr::Real(1.0, _)) => x,
         (Expr::Int(x), Expr::Int(y)) if x >= 0 && y > 0 => int(x / y),
@@ -77,7 +77,7 @@ pub(super) fn div(a: Expr, b: Expr) -> Expr {
 }
 
 /// `a % b` of integers.
-pub(super) fn rem(a: Expr, b: Expr) -> Expr {
+pub(crate) fn rem(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (_, Expr::Int(1)) => int(0),
         (Expr::Int(x), Expr::Int(y)) if x >= 0 && y > 0 => int(x % y),
@@ -86,7 +86,7 @@ pub(super) fn rem(a: Expr, b: Expr) -> Expr {
 }
 
 /// `-a`.
-pub(super) fn neg(a: Expr) -> Expr {
+pub(crate) fn neg(a: Expr) -> Expr {
     match a {
         Expr::Int(x) => int(-x),
         Expr::Real(x, ty) => real(-x, ty),
@@ -96,7 +96,7 @@ pub(super) fn neg(a: Expr) -> Expr {
 }
 
 /// The smaller of two.
-pub(super) fn min(a: Expr, b: Expr) -> Expr {
+pub(crate) fn min(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Int(x), Expr::Int(y)) => int(x.min(y)),
         (a, b) => binary(Op::Min, a, b),
@@ -104,7 +104,7 @@ pub(super) fn min(a: Expr, b: Expr) -> Expr {
 }
 
 /// `a && b`.
-pub(super) fn and(a: Expr, b: Expr) -> Expr {
+pub(crate) fn and(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Bool(true), x) | (x, Expr::Bool(true)) => x,
         (Expr::Bool(false), _) | (_, Expr::Bool(false)) => Expr::Bool(false),
@@ -114,7 +114,7 @@ pub(super) fn and(a: Expr, b: Expr) -> Expr {
 }
 
 /// `a || b`.
-pub(super) fn or(a: Expr, b: Expr) -> Expr {
+pub(crate) fn or(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Bool(false), x) | (x, Expr::Bool(false)) => x,
         (Expr::Bool(true), _) | (_, Expr::Bool(true)) => Expr::Bool(true),
@@ -123,7 +123,7 @@ pub(super) fn or(a: Expr, b: Expr) -> Expr {
 }
 
 /// `!a`.
-pub(super) fn not(a: Expr) -> Expr {
+pub(crate) fn not(a: Expr) -> Expr {
     match a {
         Expr::Bool(x) => Expr::Bool(!x),
         Expr::Not(a) => *a,
@@ -132,7 +132,7 @@ pub(super) fn not(a: Expr) -> Expr {
 }
 
 /// `a op b`.
-pub(super) fn compare(op: Cmp, a: Expr, b: Expr) -> Expr {
+pub(crate) fn compare(op: Cmp, a: Expr, b: Expr) -> Expr {
     if let (Expr::Int(x), Expr::Int(y)) = (&a, &b) {
         return Expr::Bool(match op {
             Cmp::Lt => x < y,
@@ -147,7 +147,7 @@ pub(super) fn compare(op: Cmp, a: Expr, b: Expr) -> Expr {
 }
 
 /// `c ? a : b`.
-pub(super) fn select(c: Expr, a: Expr, b: Expr) -> Expr {
+pub(crate) fn select(c: Expr, a: Expr, b: Expr) -> Expr {
     match c {
         Expr::Bool(true) => a,
         Expr::Bool(false) => b,
@@ -157,7 +157,7 @@ pub(super) fn select(c: Expr, a: Expr, b: Expr) -> Expr {
 }
 
 /// `|a|`.
-pub(super) fn abs(a: Expr) -> Expr {
+pub(crate) fn abs(a: Expr) -> Expr {
     match a {
         Expr::Real(x, ty) => real(x.abs(), ty),
         Expr::Neg(a) => abs(*a),
@@ -167,7 +167,7 @@ pub(super) fn abs(a: Expr) -> Expr {
 }
 
 /// Conversion of a value of type `from`.
-pub(super) fn cast(to: Type, from: Type, a: Expr) -> Expr {
+pub(crate) fn cast(to: Type, from: Type, a: Expr) -> Expr {
     match a {
         a if to == from => a,
         Expr::Real(x, _) if to == Type::F64 || f64::from(x as f32) == x => real(x, to),

@@ -85,6 +85,9 @@ type Leaf<'l> = &'l dyn Fn(&[(Option<Target>, i64)]) -> i64;
 impl Eval<'_, '_> {
     /// A value divided by the diagonal.
     pub(super) fn over_diagonal(&mut self, x: ValueId, c: usize, at: &Position) -> Result<Expr, MapError> {
+        if self.cx.operator().space.rows().is_some() {
+            return self.over_stored_diagonal(x, at);
+        }
         let row = self.landed(c, at, None)?;
         let zero = fold::real(0.0, self.cx.real);
         let diagonal = row.excess.unwrap_or_else(|| zero.clone());

@@ -31,7 +31,7 @@ impl Plan {
             match &value.kind {
                 ValueKind::Load(_) | ValueKind::AffinePart => {}
                 ValueKind::Map(e) => operands(e, &mut |v| of = of.max(stages[v.0])),
-                ValueKind::Diagonal(v) => of = stage(v, &stages),
+                ValueKind::Diagonal(v) | ValueKind::Inside(v) => of = stage(v, &stages),
                 ValueKind::Apply(v) | ValueKind::Magnitude(v) => {
                     if stage(v, &stages) > 0 {
                         return Err(MapError::Unsupported("the operator on a solution of the same sweep".into()));
@@ -105,7 +105,7 @@ impl Plan {
                 operands(e, &mut |v| read.push(v));
                 read.into_iter().for_each(|v| self.need(sweep, v, at, near, evaluated));
             }
-            ValueKind::Diagonal(x) => self.need(sweep, *x, at, near, evaluated),
+            ValueKind::Diagonal(x) | ValueKind::Inside(x) => self.need(sweep, *x, at, near, evaluated),
             ValueKind::AffinePart => {}
             ValueKind::Apply(_) | ValueKind::Magnitude(_) => {
                 let earlier = *evaluated.entry(v.0).or_insert(at);

@@ -6,23 +6,24 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out and [`slots`] walks a row; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
-mod builder;
+pub(crate) mod builder;
 mod coefficients;
 mod context;
 mod elimination;
 mod eval;
 mod factors;
 mod fence;
-mod fold;
+pub(crate) mod fold;
 mod images;
 mod landing;
 mod line;
 mod line_plan;
 mod march;
+mod matrix;
 mod names;
 mod partition;
 mod point;
@@ -32,6 +33,7 @@ mod rows;
 mod scalars;
 mod separators;
 mod setup;
+mod slots;
 mod staged;
 mod sums;
 mod tidy;
@@ -90,12 +92,12 @@ pub enum MapError {
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut context = Context::new(program, options)?;
     let mut output = Output::default();
-    for table in 0..program.operator.tables.len() {
-        let launch = setup::table(&context, table)?;
-        let launch = output.launch(launch);
+    for made in setup::tables(&context)? {
+        let launch = output.launch(made);
         output.setup.push(launch);
     }
-    let last = options.target == Target::Cuda && options.variant.fence != Some(Finish::Own);
+    let last = options.target == Target::Cuda && options.variant.fence != Some(Finish::Own)
+        && program.operator.space.rows().is_none();
     let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
     let arrivals = match closing.is_empty() {
         true => 0,
@@ -106,6 +108,12 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     for number in 0..program.sweeps.len() {
         context.backwards = backwards.contains(&SweepId(number));
         let sweep = &program.sweeps[number];
+        if program.operator.space.rows().is_some() {
+            let made = matrix::kernels(&mut context, SweepId(number))?;
+            let launches = made.into_iter().map(|made| output.launch(made)).collect();
+            output.sweeps.push(launches);
+            continue;
+        }
         context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let make = |context: &mut Context| match sweep.granule {

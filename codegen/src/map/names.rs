@@ -6,18 +6,18 @@ use crate::print::reserved::{is_library_function, is_reserved};
 
 /// Hands out identifiers that are unique in a kernel.
 #[derive(Default)]
-pub(super) struct Namer {
+pub(crate) struct Namer {
     taken: BTreeSet<String>,
 }
 
 impl Namer {
     /// Reserves a name.
-    pub(super) fn take(&mut self, name: &str) {
+    pub(crate) fn take(&mut self, name: &str) {
         self.taken.insert(name.to_string());
     }
 
     /// The wanted name, numbered if it is in use.
-    pub(super) fn fresh(&mut self, wanted: &str) -> String {
+    pub(crate) fn fresh(&mut self, wanted: &str) -> String {
         let mut base = cleaned(wanted);
         if is_reserved(&base) {
             base.push_str("_value");
@@ -33,7 +33,7 @@ impl Namer {
 }
 
 /// A name that a kernel can have.
-pub(super) fn of_kernel(wanted: &str) -> String {
+pub(crate) fn of_kernel(wanted: &str) -> String {
     let name = cleaned(wanted);
     if is_reserved(&name) || is_library_function(&name) { format!("{name}_kernel") } else { name }
 }
@@ -54,7 +54,7 @@ fn cleaned(wanted: &str) -> String {
 
 /// Suffix that names a displacement: `_east` for one step along the first axis, `_k2` or `_km2` for longer ones,
 /// several joined; empty at the point itself.
-pub(super) fn displacement(letters: &[&str], offsets: &[i64]) -> String {
+pub(crate) fn displacement(letters: &[&str], offsets: &[i64]) -> String {
     let moved: Vec<usize> = (0..offsets.len()).filter(|&a| offsets[a] != 0).collect();
     let mut out = String::new();
     for &axis in &moved {
@@ -73,7 +73,7 @@ pub(super) fn displacement(letters: &[&str], offsets: &[i64]) -> String {
 }
 
 /// Name of one step along an axis.
-pub(super) fn step_name(axis: usize, sign: i64) -> &'static str {
+pub(crate) fn step_name(axis: usize, sign: i64) -> &'static str {
     const NAMES: [[&str; 2]; 3] = [["west", "east"], ["south", "north"], ["below", "above"]];
     NAMES[axis][usize::from(sign > 0)]
 }

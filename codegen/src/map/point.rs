@@ -218,7 +218,7 @@ pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name
 }
 
 /// Runs `f` where the lanes' indices are inside the grid; those marked are inside in any case.
-fn inside(
+pub(super) fn inside(
     eval: &mut Eval,
     indices: &[(usize, VarId, bool)],
     f: impl FnOnce(&mut Eval) -> Result<(), MapError>,
@@ -379,7 +379,7 @@ pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId
                 total
             }
             ValueKind::Apply(v) | ValueKind::Magnitude(v) => (of(v).0 + row.0, of(v).1 + row.1),
-            ValueKind::Diagonal(v) => (of(v).0.max(row.0), of(v).1.max(row.1)),
+            ValueKind::Diagonal(v) | ValueKind::Inside(v) => (of(v).0.max(row.0), of(v).1.max(row.1)),
             ValueKind::AffinePart => row,
         };
         values.push(own);
@@ -410,7 +410,7 @@ fn reach(op: &Operator, e: &math::Expr) -> (i64, i64) {
     use math::Expr as E;
     let at = |s: i32| (i64::from(-s).max(0), i64::from(s).max(0));
     match e {
-        E::Number(_) | E::Param(_) => (0, 0),
+        E::Number(_) | E::Param(_) | E::Slots(_) | E::Entry | E::Gather(_) => (0, 0),
         E::Table(_, s) | E::Data(_, s) | E::Unknown(_, s) => at(s[0]),
         E::Flux(f, s) => {
             let inner = reach(op, &op.fluxes[*f].value);

@@ -29,6 +29,15 @@ pub(super) struct Position {
     pub(super) guard: Option<VarId>,
 }
 
+/// Name of a number of steps along an axis: `east`, `j2`, `jm2`.
+fn step(axis: usize, letter: &str, steps: i64) -> String {
+    match steps {
+        1 | -1 => names::step_name(axis, steps).to_string(),
+        s if s < 0 => format!("{letter}m{}", -s),
+        s => format!("{letter}{s}"),
+    }
+}
+
 /// Index variables of a kernel and what is known of them.
 pub(super) struct Frame {
     /// The sweep's own point.
@@ -37,6 +46,8 @@ pub(super) struct Frame {
     ranges: BTreeMap<VarId, (i64, i64)>,
     /// Variables that are another one displaced, modulo the size of a periodic axis.
     wrapped: BTreeMap<VarId, (VarId, i64)>,
+    /// How far from the point that is read variables were taken that a boundary brought back inside; for names.
+    landed: BTreeMap<VarId, i64>,
     /// Variables that hold the sizes.
     pub(super) sizes: Vec<VarId>,
 }
@@ -45,7 +56,7 @@ impl Frame {
     /// Sizes are declared at once, so that index arithmetic reads by name.
     pub(super) fn new(cx: &Context, b: &mut Builder) -> Frame {
         let sizes = cx.grid.axes.iter().map(|a| b.bind_here(&a.size_name, fold::int(a.size as i64))).collect();
-        Frame { own: Vec::new(), ranges: BTreeMap::new(), wrapped: BTreeMap::new(), sizes }
+        Frame { own: Vec::new(), ranges: BTreeMap::new(), wrapped: BTreeMap::new(), landed: BTreeMap::new(), sizes }
     }
 
     /// Says which values a variable can have.
@@ -80,6 +91,11 @@ impl Frame {
         self.wrapped.insert(var, origin);
     }
 
+    /// Records that `var` is where a boundary brings what is `off` away.
+    pub(super) fn land(&mut self, var: VarId, off: i64) {
+        self.landed.insert(var, off);
+    }
+
     /// A coordinate on a periodic axis in terms of the variable it was wrapped from.
     pub(super) fn unwrapped(&self, coord: &Coord) -> Coord {
         match self.wrapped.get(&coord.var) {
@@ -104,7 +120,8 @@ impl Frame {
 
     /// Displacements from the own point as far as they are constant, for names.
     pub(super) fn suffix(&self, cx: &Context, at: &Position) -> String {
-        let off = |c: &Coord| self.wrapped.get(&c.var).map_or(0, |w| w.1) + c.off;
+        let moved = |c: &Coord| self.wrapped.get(&c.var).map(|w| w.1).or(self.landed.get(&c.var).copied());
+        let off = |c: &Coord| moved(c).unwrap_or(0) + c.off;
         let offsets: Vec<i64> = at.coords.iter().map(off).collect();
         names::displacement(&cx.letters(), &offsets)
     }
@@ -116,18 +133,26 @@ impl Frame {
         let letter = cx.letters()[axis];
         let mut cond = Expr::Bool(true);
         if want.0 > coord.range.0 {
+            let missing = n - want.0;
             let (low, name) = match want.0 {
                 1 => (fold::compare(Cmp::Gt, x.clone(), fold::int(0)), format!("has_{}", names::step_name(axis, -1))),
-                lo => (fold::compare(Cmp::Ge, x.clone(), fold::int(lo)), format!("has_{letter}m{lo}")),
+                // Near the high end: what is missing there.
+                lo if missing < lo => {
+                    let bound = fold::sub(fold::var(self.sizes[axis]), fold::int(missing));
+                    (fold::compare(Cmp::Ge, x.clone(), bound), format!("lacks_{}", step(axis, letter, missing)))
+                }
+                lo => (fold::compare(Cmp::Ge, x.clone(), fold::int(lo)), format!("has_{}", step(axis, letter, -lo))),
             };
             cond = b.bind(&name, low);
         }
         if want.1 < coord.range.1 {
             let missing = n - 1 - want.1;
-            let bound = fold::sub(fold::var(self.sizes[axis]), fold::int(missing));
-            let name = match missing {
-                1 => format!("has_{}", names::step_name(axis, 1)),
-                _ => format!("has_{letter}{missing}"),
+            let (name, bound) = if want.1 + 1 < missing {
+                // Near the low end, likewise.
+                (format!("lacks_{}", step(axis, letter, -want.1 - 1)), fold::int(want.1 + 1))
+            } else {
+                let bound = fold::sub(fold::var(self.sizes[axis]), fold::int(missing));
+                (format!("has_{}", step(axis, letter, missing)), bound)
             };
             let high = b.bind(&name, fold::compare(Cmp::Lt, x, bound));
             cond = fold::and(cond, high);

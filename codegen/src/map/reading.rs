@@ -224,6 +224,7 @@ impl Eval<'_, '_> {
         let var = self.b.bind_var(&name, index);
         let range = (0, self.cx.size(axis) as i64 - 1);
         self.frame.know(var, range);
+        self.frame.land(var, coord.off);
         Coord { var, off: 0, range }
     }
 }

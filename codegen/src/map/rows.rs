@@ -40,6 +40,15 @@ impl Eval<'_, '_> {
         }
     }
 
+    /// A value where a point takes part, zero elsewhere.
+    pub(super) fn inside(&mut self, x: ValueId, c: usize, at: &Position) -> Result<Expr, MapError> {
+        let value = self.value(x, c, at)?;
+        Ok(match self.active(at)? {
+            Some(active) => fold::select(active, value, fold::real(0.0, self.cx.real)),
+            None => value,
+        })
+    }
+
     /// Condition that a point takes part, where the operator has a mask.
     pub(super) fn active(&mut self, at: &Position) -> Result<Option<Expr>, MapError> {
         let Some(mask) = &self.cx.operator().mask else {
@@ -333,10 +342,10 @@ pub(super) fn shifted(at: &Position, shift: Shift) -> Position {
 pub(super) fn has_unknown(op: &Operator, e: &math::Expr) -> bool {
     use math::Expr as E;
     match e {
-        E::Unknown(..) => true,
+        E::Unknown(..) | E::Gather(_) => true,
         E::Flux(f, _) => has_unknown(op, &op.fluxes[*f].value),
-        E::Number(_) | E::Param(_) | E::Table(..) | E::Data(..) => false,
-        E::Neg(a) => has_unknown(op, a),
+        E::Number(_) | E::Param(_) | E::Table(..) | E::Data(..) | E::Entry => false,
+        E::Neg(a) | E::Slots(a) => has_unknown(op, a),
         E::Binary(_, a, b) | E::Compare(_, a, b) => has_unknown(op, a) || has_unknown(op, b),
         E::Call(_, args) => args.iter().any(|a| has_unknown(op, a)),
         E::Select(c, a, b) => [c, a, b].iter().any(|e| has_unknown(op, e)),

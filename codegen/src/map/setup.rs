@@ -1,4 +1,7 @@
-//! Set-up kernels: a table each, evaluated in f64 and stored, with its margins, in the working precision.
+//! Set-up kernels: tables evaluated in f64 and stored, with their margins, in the working precision.
+//!
+//! Tables over the same axes are one kernel, which visits the positions of all of them and computes once what they share;
+//! a table with a smaller margin is stored where it has the position.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +20,55 @@ use crate::module::Arg;
 /// Lanes of a set-up block.
 const LANES: u32 = 128;
 
-/// Maps the evaluation of a table.
-pub(super) fn table(cx: &Context, t: usize) -> Result<Made, MapError> {
-    let table = &cx.operator().tables[t];
-    let arg = Arg::Module(t);
-    let mut b = Builder::new(&format!("set_{}", table.name), vec![arg]);
-    b.doc.push(table.text.clone());
+/// Names of tables that a kernel's name lists.
+const NAMED: usize = 3;
+
+/// Maps the evaluation of all tables: one kernel for those over the same axes, in the order of the first of each.
+pub(super) fn tables(cx: &Context) -> Result<Vec<Made>, MapError> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (t, table) in cx.operator().tables.iter().enumerate() {
+        match groups.iter_mut().find(|group| cx.operator().tables[group[0]].axes == table.axes) {
+            Some(group) => group.push(t),
+            None => groups.push(vec![t]),
+        }
+    }
+    groups.into_iter().map(|group| kernel(cx, group)).collect()
+}
+
+/// The kernel of tables over the same axes.
+fn kernel(cx: &Context, tables: Vec<usize>) -> Result<Made, MapError> {
+    let mut b = Builder::new(&name(cx, &tables), tables.iter().map(|&t| Arg::Module(t)).collect());
+    let axes = cx.operator().tables[tables[0]].axes.clone();
+    let letters: Vec<&str> = axes.iter().map(|&axis| cx.letters()[axis]).collect();
+    b.doc.push(match letters[..] {
+        [] => "Coefficients that are numbers".to_string(),
+        _ => format!("Coefficients along {}", letters.join(", ")),
+    });
     let frame = Frame::new(cx, &mut b);
-    let mut setup = Setup { cx, b, frame, index: [None; 3], lets: vec![BTreeMap::new()] };
-    let extents = cx.table_extents(t);
+    let mut setup = Setup { cx, b, frame, tables, axes, index: [None; 3], lets: vec![BTreeMap::new()] };
+    let extents: Vec<u64> = setup.axes.iter().map(|&axis| (setup.last(axis) - setup.first(axis) + 1) as u64).collect();
     let total: u64 = extents.iter().product();
     if cx.options.target == Target::Cuda && total > 1 {
         let at = fold::add(fold::mul(Expr::Block(0), fold::int(i64::from(LANES))), Expr::Lane(0));
         let at = fold::var(setup.b.bind_here("at", at));
         setup.b.open_if();
-        setup.place(t, &extents, at.clone());
-        setup.write(t, at.clone())?;
+        setup.place(&extents, at.clone());
+        setup.write_all()?;
         setup.b.close_if(fold::compare(Cmp::Lt, at, fold::int(total as i64)));
         let blocks = total.div_ceil(u64::from(LANES));
         return Ok(setup.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index));
     }
-    setup.nest(t, &extents)
+    setup.nest(&extents)
+}
+
+fn name(cx: &Context, tables: &[usize]) -> String {
+    let operator = cx.operator();
+    if tables.len() <= NAMED {
+        let names: Vec<&str> = tables.iter().map(|&t| operator.tables[t].name.as_str()).collect();
+        return format!("set_{}", names.join("_"));
+    }
+    let letters: Vec<&str> = operator.tables[tables[0]].axes.iter().map(|&axis| cx.letters()[axis]).collect();
+    if letters.is_empty() { "set_numbers".to_string() } else { format!("set_along_{}", letters.join("_")) }
 }
 
 /// Writes a set-up kernel.
@@ -45,42 +76,62 @@ struct Setup<'a, 'c> {
     cx: &'c Context<'a>,
     b: Builder,
     frame: Frame,
-    /// Position along each axis of the table.
+    tables: Vec<usize>,
+    /// Axes of all of them.
+    axes: Vec<usize>,
+    /// Position along each axis of the tables.
     index: [Option<VarId>; 3],
     /// Definitions evaluated in the open blocks, by number and shift.
     lets: Vec<BTreeMap<(usize, Shift), Expr>>,
 }
 
 impl Setup<'_, '_> {
-    /// Positions of a lane's element.
-    fn place(&mut self, t: usize, extents: &[u64], at: Expr) {
-        let table = &self.cx.operator().tables[t];
+    /// First position of a table along an axis.
+    fn first_of(&self, t: usize, axis: usize) -> i64 {
+        -i64::from(self.cx.operator().tables[t].below[axis])
+    }
+
+    /// Last position of a table along an axis.
+    fn last_of(&self, t: usize, axis: usize) -> i64 {
+        self.cx.size(axis) as i64 - 1 + i64::from(self.cx.operator().tables[t].above[axis])
+    }
+
+    /// First position of any table along an axis.
+    fn first(&self, axis: usize) -> i64 {
+        self.tables.iter().map(|&t| self.first_of(t, axis)).min().unwrap_or(0)
+    }
+
+    /// Last position of any table along an axis.
+    fn last(&self, axis: usize) -> i64 {
+        self.tables.iter().map(|&t| self.last_of(t, axis)).max().unwrap_or(0)
+    }
+
+    /// Positions of a lane's elements.
+    fn place(&mut self, extents: &[u64], at: Expr) {
         let mut rest = at;
-        for (number, (&axis, &extent)) in table.axes.iter().zip(extents).enumerate() {
+        for (number, &extent) in extents.iter().enumerate() {
             let slot = if number + 1 == extents.len() {
                 rest.clone()
             } else {
                 fold::rem(rest.clone(), fold::int(extent as i64))
             };
             rest = fold::div(rest, fold::int(extent as i64));
-            self.position(t, axis, slot);
+            self.position(self.axes[number], slot);
         }
     }
 
-    /// Declares the position along an axis from the slot in the table.
-    fn position(&mut self, t: usize, axis: usize, slot: Expr) {
-        let table = &self.cx.operator().tables[t];
-        let (below, above) = (i64::from(table.below[axis]), i64::from(table.above[axis]));
-        let var = self.b.bind_here(self.cx.letters()[axis], fold::sub(slot, fold::int(below)));
-        self.frame.know(var, (-below, self.cx.size(axis) as i64 - 1 + above));
+    /// Declares the position along an axis from the number of the slot.
+    fn position(&mut self, axis: usize, slot: Expr) {
+        let (first, last) = (self.first(axis), self.last(axis));
+        let var = self.b.bind_here(self.cx.letters()[axis], fold::add(slot, fold::int(first)));
+        self.frame.know(var, (first, last));
         self.index[axis] = Some(var);
     }
 
     /// A nest of loops, the slowest axis over blocks.
-    fn nest(mut self, t: usize, extents: &[u64]) -> Result<Made, MapError> {
-        let axes = self.cx.operator().tables[t].axes.clone();
+    fn nest(mut self, extents: &[u64]) -> Result<Made, MapError> {
+        let axes = self.axes.clone();
         let mut open = Vec::new();
-        let mut at = fold::int(0);
         for number in (0..axes.len()).rev() {
             let slowest = number + 1 == axes.len() && axes.len() > 1;
             let slot = if slowest {
@@ -91,10 +142,9 @@ impl Setup<'_, '_> {
                 open.push((slot, extents[number]));
                 fold::var(slot)
             };
-            at = fold::add(slot.clone(), fold::mul(fold::int(extents[number] as i64), at));
-            self.position(t, axes[number], slot);
+            self.position(axes[number], slot);
         }
-        self.write(t, at)?;
+        self.write_all()?;
         for (slot, extent) in open.into_iter().rev() {
             self.b.close_loop(slot, fold::int(0), fold::int(extent as i64), 1, LoopKind::Sequential);
         }
@@ -102,12 +152,57 @@ impl Setup<'_, '_> {
         Ok(self.b.finish([blocks, 1, 1], [1, 1, 1], self.cx.index))
     }
 
-    /// Evaluates and stores.
-    fn write(&mut self, t: usize, at: Expr) -> Result<(), MapError> {
+    /// Evaluates and stores every table that has the position.
+    fn write_all(&mut self) -> Result<(), MapError> {
+        for t in self.tables.clone() {
+            let narrow: Vec<usize> = self.axes.iter().copied().filter(|&axis| self.is_narrow(t, axis)).collect();
+            if narrow.is_empty() {
+                self.write(t)?;
+                continue;
+            }
+            self.b.open_if();
+            self.lets.push(BTreeMap::new());
+            let mut present = Expr::Bool(true);
+            for &axis in &narrow {
+                let var = self.own(axis)?;
+                let (first, last) = (self.first_of(t, axis), self.last_of(t, axis));
+                if first > self.first(axis) {
+                    present = fold::and(present, fold::compare(Cmp::Ge, fold::var(var), fold::int(first)));
+                }
+                if last < self.last(axis) {
+                    present = fold::and(present, fold::compare(Cmp::Le, fold::var(var), fold::int(last)));
+                }
+                self.frame.know(var, (first, last));
+            }
+            self.write(t)?;
+            for &axis in &narrow {
+                let var = self.own(axis)?;
+                self.frame.know(var, (self.first(axis), self.last(axis)));
+            }
+            self.lets.pop();
+            self.b.close_if(present);
+        }
+        Ok(())
+    }
+
+    /// Whether a table has fewer positions along an axis than others of the kernel.
+    fn is_narrow(&self, t: usize, axis: usize) -> bool {
+        self.first_of(t, axis) > self.first(axis) || self.last_of(t, axis) < self.last(axis)
+    }
+
+    /// Evaluates and stores a table.
+    fn write(&mut self, t: usize) -> Result<(), MapError> {
         let table = &self.cx.operator().tables[t];
+        self.b.comment(table.text.clone());
         let value = self.value(&table.value, [0; 3])?;
         let value = fold::cast(self.cx.real, Type::F64, value);
-        let len = self.cx.table_extents(t).iter().product();
+        let extents = self.cx.table_extents(t);
+        let mut at = fold::int(0);
+        for (&axis, &extent) in table.axes.iter().zip(&extents).rev() {
+            let slot = fold::sub(fold::var(self.own(axis)?), fold::int(self.first_of(t, axis)));
+            at = fold::add(slot, fold::mul(fold::int(extent as i64), at));
+        }
+        let len = extents.iter().product();
         let buffer = self.b.global(Arg::Module(t), &table.name, self.cx.options.precision, len, Access::Write);
         self.b.push(Stmt::Store { buffer, index: at, value });
         Ok(())

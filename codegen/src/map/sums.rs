@@ -45,6 +45,7 @@ impl Accumulators {
 
     /// Evaluates the own point: everything it stores and sums, then sums it, then stores it.
     pub(super) fn point(&self, eval: &mut Eval, stores: &[Store], sums: &[Sum]) -> Result<(), MapError> {
+        eval.own_products()?;
         let here = eval.frame.here();
         let components = eval.cx.grid.components;
         let mut stored = Vec::new();

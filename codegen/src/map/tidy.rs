@@ -9,7 +9,7 @@ use super::builder::visit;
 use crate::kernel::{BufferId, Expr, Kernel, LoopKind, Shuffle, Space, Stmt, Type, VarId, Variable};
 
 /// Tidies a kernel; returns the buffers (old numbers) that remain.
-pub(super) fn tidy(kernel: &mut Kernel) -> BTreeSet<BufferId> {
+pub(crate) fn tidy(kernel: &mut Kernel) -> BTreeSet<BufferId> {
     loop {
         let uses = count(&kernel.body, kernel.vars.len());
         let silent = unread(kernel);
@@ -184,7 +184,7 @@ fn own_exprs_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
 }
 
 /// Visits all statements.
-pub(super) fn each_stmt(body: &[Stmt], f: &mut impl FnMut(&Stmt)) {
+pub(crate) fn each_stmt(body: &[Stmt], f: &mut impl FnMut(&Stmt)) {
     for stmt in body {
         f(stmt);
         match stmt {

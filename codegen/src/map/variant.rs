@@ -47,6 +47,10 @@ pub struct Variant {
     pub fence: Option<Finish>,
     /// CUDA: lanes of the block that finishes sums in a kernel of its own.
     pub fence_lanes: u32,
+    /// CUDA, products of a matrix: lanes that share a row, a power of two up to 32; none leaves it to the lengths of rows.
+    pub row_lanes: Option<u32>,
+    /// CUDA, products of a matrix: slots of a row that are asked for together.
+    pub row_unroll: u32,
 }
 
 /// Where sums are finished and scalar statements run.
@@ -107,6 +111,8 @@ impl Variant {
             turn: true,
             fence: None,
             fence_lanes: 256,
+            row_lanes: None,
+            row_unroll: 4,
         }
     }
 
@@ -131,6 +137,8 @@ impl Variant {
             "turn" => self.turn = number(key, value)?,
             "fence" => self.fence = finish(value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
+            "row_lanes" => self.row_lanes = optional(key, value)?,
+            "row_unroll" => self.row_unroll = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
                 return Err(format!("`{key}` is not part of a variant; its parts are {}", keys.join(", ")));
@@ -167,6 +175,8 @@ impl Variant {
             ("turn", self.turn.to_string()),
             ("fence", fence.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
+            ("row_lanes", auto(self.row_lanes)),
+            ("row_unroll", self.row_unroll.to_string()),
         ]
     }
 
@@ -195,6 +205,12 @@ impl Variant {
         }
         if self.columns.is_some_and(|n| n == 0 || n > 1024) {
             return Err(MapError::Variant("a block has between 1 and 1024 lines side by side".into()));
+        }
+        if self.row_lanes.is_some_and(|n| !n.is_power_of_two() || n > 32) {
+            return Err(MapError::Variant("the lanes that share a row are a power of two up to 32".into()));
+        }
+        if self.row_unroll > 32 {
+            return Err(MapError::Variant("at most 32 slots are asked for together".into()));
         }
         if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));

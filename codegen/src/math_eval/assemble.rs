@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::math::{BinaryOp, Expr, Space};
+use crate::math::{BinaryOp, Expr};
 
 use super::{Evaluator, Position, moved, reads_unknown};
 
@@ -104,7 +104,7 @@ impl Evaluator<'_> {
 
     /// A row or column for people: `u(0, 3, 1)`.
     pub fn name(&self, unknown: usize) -> String {
-        let Space::Axes(grid) = &self.op.space;
+        let grid = self.op.space.grid();
         let at = self.position(unknown % self.points());
         let at: Vec<String> = at[..grid.axes.len()].iter().map(i64::to_string).collect();
         format!("{}({})", self.op.unknowns[unknown / self.points()], at.join(", "))

@@ -9,7 +9,7 @@ mod tables;
 pub use assemble::Matrix;
 pub use tables::Tables;
 
-use crate::math::{BinaryOp, Expr, Operator, Space};
+use crate::math::{BinaryOp, Expr, Operator};
 use crate::real;
 use crate::resolve;
 
@@ -99,7 +99,7 @@ impl<'a> Evaluator<'a> {
         self.all_rows(Reading::Linear(u))
     }
 
-    /// What prescribed values alone contribute; solvers subtract it from the right-hand side.
+    /// What prescribed values and terms without unknown contribute; solvers subtract it from the right-hand side.
     pub fn affine_part(&self) -> Vec<f64> {
         self.all_rows(Reading::AffinePart)
     }
@@ -121,6 +121,34 @@ impl<'a> Evaluator<'a> {
         out
     }
 
+    /// A sum over the slots of a row: each term with the slot's value and gathered unknown in place.
+    fn slots(&self, term: &Expr, at: Position, reading: Reading) -> f64 {
+        let Some(rows) = self.op.space.rows() else { return f64::NAN };
+        let get = |role, at: u64| {
+            let array = rows.layout.array(role).map(|(number, _)| self.inputs.array(number));
+            array.and_then(|array| array.get(at as usize)).copied().unwrap_or(f64::NAN)
+        };
+        let cells = crate::format::decode::row(&rows.layout, &get, at[0] as u64);
+        cells.iter().map(|&(column, value)| self.term(term, value, column as i64, reading)).sum()
+    }
+
+    fn term(&self, e: &Expr, entry: f64, column: i64, reading: Reading) -> f64 {
+        let magnitude = matches!(reading, Reading::Magnitude(_));
+        match e {
+            Expr::Entry if magnitude => entry.abs(),
+            Expr::Entry => entry,
+            Expr::Gather(c) => self.unknown(*c, [column, 0, 0], reading),
+            Expr::Neg(a) if magnitude => self.term(a, entry, column, reading),
+            Expr::Neg(a) => -self.term(a, entry, column, reading),
+            Expr::Binary(op, a, b) => {
+                let op = if magnitude && *op == BinaryOp::Sub { BinaryOp::Add } else { *op };
+                real::binary(op, self.term(a, entry, column, reading), self.term(b, entry, column, reading))
+            }
+            constant if magnitude => self.coefficient(constant, [0; 3]).abs(),
+            constant => self.coefficient(constant, [0; 3]),
+        }
+    }
+
     fn takes_part(&self, point: usize) -> bool {
         self.op.mask.as_ref().is_none_or(|m| self.coefficient(m, self.position(point)) != 0.0)
     }
@@ -129,11 +157,17 @@ impl<'a> Evaluator<'a> {
         let magnitude = matches!(reading, Reading::Magnitude(_));
         let factor = |v: f64| if magnitude { v.abs() } else { v };
         match e {
+            // A term without unknown belongs to the affine part alone.
+            _ if !reads_unknown(e) => match reading {
+                Reading::AffinePart => self.coefficient(e, at),
+                Reading::Linear(_) | Reading::Magnitude(_) => 0.0,
+            },
             Expr::Unknown(c, s) => self.unknown(*c, moved(at, *s), reading),
             Expr::Flux(id, s) => match self.face(*id, moved(at, *s)) {
                 Some(at) => self.value(&self.op.fluxes[*id].value, at, reading),
                 None => 0.0,
             },
+            Expr::Slots(term) => self.slots(term, at, reading),
             Expr::Neg(a) if magnitude => self.value(a, at, reading),
             Expr::Neg(a) => -self.value(a, at, reading),
             Expr::Binary(BinaryOp::Sub, a, b) if magnitude => self.value(a, at, reading) + self.value(b, at, reading),
@@ -144,7 +178,15 @@ impl<'a> Evaluator<'a> {
             Expr::Binary(BinaryOp::Mul, a, b) => self.value(a, at, reading) * factor(self.coefficient(b, at)),
             Expr::Binary(op, a, b) => real::binary(*op, self.value(a, at, reading), self.value(b, at, reading)),
             Expr::Select(c, a, b) => self.value(if self.coefficient(c, at) != 0.0 { a } else { b }, at, reading),
-            coefficient => factor(self.coefficient(coefficient, at)),
+            // A verified row is affine.
+            Expr::Number(_)
+            | Expr::Param(_)
+            | Expr::Table(..)
+            | Expr::Data(..)
+            | Expr::Call(..)
+            | Expr::Compare(..)
+            | Expr::Entry
+            | Expr::Gather(_) => f64::NAN,
         }
     }
 
@@ -163,7 +205,7 @@ impl<'a> Evaluator<'a> {
                 f64::from(u8::from(real::compare(*op, self.coefficient(a, at), self.coefficient(b, at))))
             }
             // A verified coefficient reads no unknown.
-            Expr::Unknown(..) | Expr::Flux(..) => f64::NAN,
+            Expr::Unknown(..) | Expr::Flux(..) | Expr::Slots(_) | Expr::Entry | Expr::Gather(_) => f64::NAN,
         }
     }
 
@@ -207,7 +249,7 @@ impl<'a> Evaluator<'a> {
 
     /// Axis by axis: sign and point of a reading; prescribed values are reported as (table, factor, value).
     fn resolve(&self, mut at: Position, given: &mut dyn FnMut(usize, f64, f64)) -> (f64, Option<usize>) {
-        let Space::Axes(grid) = &self.op.space;
+        let grid = self.op.space.grid();
         let mut sign = 1.0;
         for a in 0..grid.axes.len() {
             let rules = &self.op.boundary[a];
@@ -235,9 +277,9 @@ pub(crate) fn moved(at: Position, s: crate::math::Shift) -> Position {
 /// Whether an expression reads an unknown or a flux.
 pub(crate) fn reads_unknown(e: &Expr) -> bool {
     match e {
-        Expr::Unknown(..) | Expr::Flux(..) => true,
-        Expr::Number(_) | Expr::Param(_) | Expr::Table(..) | Expr::Data(..) => false,
-        Expr::Neg(a) => reads_unknown(a),
+        Expr::Unknown(..) | Expr::Flux(..) | Expr::Gather(_) => true,
+        Expr::Number(_) | Expr::Param(_) | Expr::Table(..) | Expr::Data(..) | Expr::Entry => false,
+        Expr::Neg(a) | Expr::Slots(a) => reads_unknown(a),
         Expr::Binary(_, a, b) | Expr::Compare(_, a, b) => reads_unknown(a) || reads_unknown(b),
         Expr::Call(_, args) => args.iter().any(reads_unknown),
         Expr::Select(c, a, b) => reads_unknown(c) || reads_unknown(a) || reads_unknown(b),

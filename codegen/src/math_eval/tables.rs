@@ -1,6 +1,6 @@
 //! Values of tables and data arrays at any position, straight from their definitions.
 
-use crate::math::{Operator, Rule, Space, TableCondition, TableExpr};
+use crate::math::{Operator, Rule, TableCondition, TableExpr};
 use crate::{real, resolve};
 
 use super::{EvalError, Position, moved};
@@ -27,7 +27,8 @@ impl<'a> Tables<'a> {
         }
         let tables = Tables { op, params, data };
         for (d, values) in op.data.iter().zip(data) {
-            let expected = d.axes.iter().map(|&a| tables.extent(d.half, a)).product::<i64>() as u64;
+            let of_axes = || d.axes.iter().map(|&a| tables.extent(d.half, a)).product::<i64>() as u64;
+            let expected = d.stored.as_ref().map_or_else(of_axes, |array| array.len);
             if values.len() as u64 != expected {
                 return Err(EvalError::Array { name: d.name.clone(), expected, given: values.len() });
             }
@@ -37,7 +38,7 @@ impl<'a> Tables<'a> {
 
     /// Sizes per axis, one on absent axes.
     pub fn sizes(&self) -> [i64; 3] {
-        let Space::Axes(grid) = &self.op.space;
+        let grid = self.op.space.grid();
         [0, 1, 2].map(|a| grid.axes.get(a).map_or(1, |a| a.size as i64))
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::few::Times;
 use super::model::{At, Instance, Model, Reads};
 use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
@@ -11,7 +12,7 @@ use crate::graph::{NodeId, NodeKind};
 #[derive(Debug, Clone)]
 pub struct Analysis {
     /// Time of every scalar and act.
-    pub scalar_times: BTreeMap<NodeId, i64>,
+    pub scalar_times: Times,
     /// Buffers of every stored node.
     pub versions: BTreeMap<NodeId, i64>,
     /// Old values of scalars that are kept.
@@ -89,7 +90,7 @@ impl Model<'_> {
 
     /// Operations of what a sweep computes.
     fn work(&self, reads: &Reads) -> f64 {
-        let computed = reads.seen.iter().filter(|(v, _)| !reads.loads.contains_key(v) && self.contains(v.0));
+        let computed = reads.seen.keys().filter(|(v, _)| !reads.loads.contains_key(v) && self.contains(v.0));
         computed.map(|((n, _), near)| self.operator.node(self.graph.kind(*n), *near)).sum()
     }
 
@@ -102,7 +103,7 @@ impl Model<'_> {
         runup: bool,
         a: &mut Analysis,
     ) -> Result<(), String> {
-        for ((node, e), near) in &reads.loads {
+        for ((node, e), near) in reads.loads.iter() {
             if self.is_delayed(p, *node) {
                 if *near {
                     return Err("a solution that is read at neighbours cannot be delayed".into());
@@ -112,7 +113,7 @@ impl Model<'_> {
                 a.versions.entry(*node).and_modify(|v| *v = (*v).max(needed));
             }
         }
-        for s in &reads.scalars {
+        for s in reads.scalars.keys() {
             if runup && s.1 < -1 {
                 return Err("a scalar of an iteration before the first is read".into());
             }
@@ -210,7 +211,7 @@ impl Model<'_> {
                 a.versions.entry(*node).and_modify(|v| *v = (*v).max(needed));
             }
         }
-        for s in &reads.scalars {
+        for s in reads.scalars.keys() {
             let depth = self.depth_at_statement(&a.scalar_times, p, *s, act, at);
             let depth = depth.ok_or_else(|| format!("{} is not known at an exit", self.graph.label(s.0)))?;
             a.depths.entry(s.0).and_modify(|d| *d = (*d).max(depth)).or_insert(depth);

@@ -1,21 +1,29 @@
 //! What a loop program costs per round of its main loop and point: words moved, operations, sweeps, storage.
 //!
-//! A word is one value of a vector or of a coefficient that fills the grid. A sweep loads each buffer once, however
+//! A word is one value of a vector or of a coefficient that fills the grid; a matrix counts with all its arrays. A sweep loads each buffer once, however
 //! many neighbours it reads, and stores each once; coefficients of fewer dimensions stay in cache and cost nothing.
 
 use std::collections::BTreeSet;
 
+use crate::format::Layout;
 use crate::graph::{MapTree, NodeKind};
 use crate::loops::{Control, PointExpr, Program, Role, SumKind, Sweep, ValueKind};
 use crate::loops_verify::operands;
-use crate::math::{Expr, Operator, Shift, Space};
+use crate::math::{Expr, Operator, Shift};
+
+/// Bytes of a word of a matrix.
+const WORD: u64 = 8;
 
 /// Costs of one round of the main loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Words per point.
+    /// Words per point: loads, stores and coefficients.
     pub words: f64,
-    /// Of these, words of coefficients that fill the grid.
+    /// Of these, words of vectors that are loaded.
+    pub loads: f64,
+    /// Words of vectors that are stored.
+    pub stores: f64,
+    /// Words of coefficients that fill the grid.
     pub coefficient_words: f64,
     /// Floating-point operations per point, divisions counted once. Recomputation at neighbours is included.
     pub flops: f64,
@@ -35,6 +43,8 @@ pub fn cost(program: &Program, delay: u32) -> Cost {
     let owned = program.vectors.iter().filter(|v| v.role != Role::Rhs).map(|v| v.versions).sum::<u32>();
     let mut total = Cost {
         words: 0.0,
+        loads: 0.0,
+        stores: 0.0,
         coefficient_words: 0.0,
         flops: 0.0,
         divisions: 0.0,
@@ -50,11 +60,10 @@ pub fn cost(program: &Program, delay: u32) -> Cost {
         count(program, &operator, body, [1.0, light], &mut total);
     }
     // Shares of rounds do not add up exactly in binary.
-    for x in [&mut total.words, &mut total.coefficient_words, &mut total.flops, &mut total.divisions, &mut total.sweeps]
-    {
+    let Cost { words, loads, stores, coefficient_words, flops, divisions, sweeps, fences, .. } = &mut total;
+    for x in [words, loads, stores, coefficient_words, flops, divisions, sweeps, fences] {
         *x = (*x * 1e9).round() / 1e9;
     }
-    total.fences = (total.fences * 1e9).round() / 1e9;
     total
 }
 
@@ -88,9 +97,24 @@ fn count_sweep(program: &Program, operator: &OperatorCost, sweep: &Sweep, weight
     });
     let loads: BTreeSet<_> = loads.collect();
     let stores: BTreeSet<_> = sweep.stores.iter().map(|s| s.to).collect();
-    let coefficients = if sweep.values.iter().any(|v| reads_operator(&v.kind)) { operator.words } else { 0.0 };
+    let product = |kind: &ValueKind| reads_operator(kind) && !matches!(kind, ValueKind::Diagonal(_));
+    let diagonal = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Diagonal(_)));
+    let coefficients = match sweep.values.iter().any(|v| product(&v.kind)) {
+        true => operator.words,
+        // The diagonal of a matrix is stored beside it; that of a grid is made of the operator's coefficients.
+        false if diagonal => {
+            if program.operator.space.rows().is_some() {
+                1.0
+            } else {
+                operator.words
+            }
+        }
+        false => 0.0,
+    };
     total.sweeps += weight;
     total.coefficient_words += weight * coefficients;
+    total.loads += weight * loads.len() as f64;
+    total.stores += weight * stores.len() as f64;
     total.words += weight * (loads.len() as f64 + stores.len() as f64 + coefficients);
     let near = near(sweep);
     for (value, near) in sweep.values.iter().zip(near) {
@@ -109,7 +133,7 @@ fn reads_operator(kind: &ValueKind) -> bool {
     match kind {
         ValueKind::Load(_) | ValueKind::Map(_) => false,
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => true,
-        ValueKind::Solve(..) | ValueKind::Diagonal(_) => true,
+        ValueKind::Solve(..) | ValueKind::Diagonal(_) | ValueKind::Inside(_) => true,
     }
 }
 
@@ -127,7 +151,7 @@ fn near(sweep: &Sweep) -> Vec<bool> {
 
 fn operations(operator: &OperatorCost, kind: &ValueKind) -> (f64, f64) {
     match kind {
-        ValueKind::Load(_) => (0.0, 0.0),
+        ValueKind::Load(_) | ValueKind::Inside(_) => (0.0, 0.0),
         ValueKind::Map(e) => point_operations(e),
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => (operator.flops, operator.divisions),
         // Elimination and substitution: two multiplications and a division, three and two more; with the coefficients.
@@ -182,7 +206,10 @@ impl OperatorCost {
     }
 
     pub fn new(operator: &Operator) -> OperatorCost {
-        let Space::Axes(grid) = &operator.space;
+        if let Some(rows) = operator.space.rows() {
+            return OperatorCost::of_rows(&rows.layout);
+        }
+        let grid = operator.space.grid();
         let mut walk =
             Walk { operator, full: BTreeSet::new(), points: BTreeSet::new(), flops: 0.0, divisions: 0.0, unknown: 0.0 };
         for row in &operator.rows {
@@ -200,6 +227,21 @@ impl OperatorCost {
             divisions: walk.divisions / components,
             coefficient_flops: (walk.flops - walk.unknown) / components,
             neighbours: walk.points.len() as f64,
+        }
+    }
+}
+
+impl OperatorCost {
+    /// Costs of a matrix's row. Words are of 8 bytes: the precision is chosen later, and in f32 plain columns weigh
+    /// twice as much, which changes no order of schedules, because every product reads the whole matrix.
+    fn of_rows(layout: &Layout) -> OperatorCost {
+        let size = layout.size.max(1) as f64;
+        OperatorCost {
+            words: layout.bytes(WORD) as f64 / WORD as f64 / size,
+            flops: 2.0 * layout.cells as f64 / size,
+            divisions: 0.0,
+            coefficient_flops: 0.0,
+            neighbours: layout.entries as f64 / size,
         }
     }
 }
@@ -258,6 +300,9 @@ impl Walk<'_> {
                 let involved = self.expr(c, at) | self.expr(a, at);
                 involved | self.expr(b, at)
             }
+            Expr::Slots(a) => self.expr(a, at),
+            Expr::Entry => false,
+            Expr::Gather(_) => true,
             Expr::Compare(_, a, b) => self.expr(a, at) | self.expr(b, at),
         }
     }

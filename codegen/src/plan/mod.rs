@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod cost;
 pub mod delay;
+pub mod few;
 pub mod model;
 pub mod schedule;
 pub mod search;

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::OperatorCost;
+use super::few::{Few, Times};
 use super::schedule::Placement;
 use crate::graph::{Graph, MapTree, NodeId, NodeKind, Step};
 use crate::loops::BinaryOp;
@@ -29,9 +30,14 @@ pub struct Model<'g> {
     pub graph: &'g Graph,
     /// Nodes of a round in program order.
     pub body: Vec<NodeId>,
-    index: BTreeMap<NodeId, usize>,
-    /// Next value of each variable.
-    next: BTreeMap<NodeId, NodeId>,
+    /// Scalars and acts of the body, in program order.
+    scalars: Vec<NodeId>,
+    /// Position in the body, by node.
+    index: Vec<Option<usize>>,
+    /// Next value of each variable, by node.
+    next: Vec<Option<NodeId>>,
+    /// What each node of the body reads, by node.
+    args: Vec<Vec<NodeId>>,
     /// Products of the operator by operand.
     products: BTreeMap<NodeId, NodeId>,
     pub(super) operator: OperatorCost,
@@ -56,12 +62,13 @@ pub enum Resolved {
 #[derive(Debug, Clone, Default)]
 pub struct Reads {
     /// Buffers, and whether at neighbours.
-    pub loads: BTreeMap<Instance, bool>,
+    pub loads: Few<Instance, bool>,
     /// Scalars.
-    pub scalars: BTreeSet<Instance>,
+    pub scalars: Few<Instance, ()>,
     /// Axis of line solves.
     axis: Option<usize>,
-    pub(super) seen: BTreeSet<(Instance, bool)>,
+    /// Values looked at, each at the own point and at neighbours.
+    pub(super) seen: Few<(Instance, bool), ()>,
 }
 
 impl<'g> Model<'g> {
@@ -81,10 +88,16 @@ impl<'g> Model<'g> {
             })
             .collect();
         let body = body?;
-        let index: BTreeMap<NodeId, usize> = body.iter().enumerate().map(|(i, n)| (*n, i)).collect();
-        let next: BTreeMap<NodeId, NodeId> = l.phis.iter().map(|p| (p.node, p.next)).collect();
-        let distinct: BTreeSet<NodeId> = next.values().copied().collect();
-        if distinct.len() != next.len() || !distinct.iter().all(|n| index.contains_key(n)) {
+        let nodes = graph.nodes.len();
+        let (mut index, mut args) = (vec![None; nodes], vec![Vec::new(); nodes]);
+        for (position, n) in body.iter().enumerate() {
+            index[n.0] = Some(position);
+            args[n.0] = graph.kind(*n).args();
+        }
+        let mut next = vec![None; nodes];
+        l.phis.iter().for_each(|p| next[p.node.0] = Some(p.next));
+        let distinct: BTreeSet<NodeId> = next.iter().flatten().copied().collect();
+        if distinct.len() != next.iter().flatten().count() || !distinct.iter().all(|n| index[n.0].is_some()) {
             return None;
         }
         let products = body
@@ -95,30 +108,31 @@ impl<'g> Model<'g> {
             })
             .collect();
         let operator = OperatorCost::new(&graph.operator);
-        Some(Model { graph, body, index, next, products, operator })
+        let scalars = body.iter().copied().filter(|n| !graph.kind(*n).is_vector()).collect();
+        Some(Model { graph, body, scalars, index, next, args, products, operator })
     }
 
     /// Vectors that carry a variable to the next round: always stored.
     pub fn carried(&self) -> BTreeSet<NodeId> {
-        self.next.values().copied().filter(|n| self.graph.kind(*n).is_vector()).collect()
+        self.next.iter().flatten().copied().filter(|n| self.graph.kind(*n).is_vector()).collect()
     }
 
     /// Whether a node is computed in the loop.
     pub fn contains(&self, node: NodeId) -> bool {
-        self.index.contains_key(&node)
+        self.index[node.0].is_some()
     }
 
     /// The computed node that a variable stands for, and how many iterations back.
     pub fn trace_back(&self, node: NodeId, e: i64) -> Instance {
-        match self.next.get(&node) {
-            Some(next) => (*next, e - 1),
+        match self.next[node.0] {
+            Some(next) => (next, e - 1),
             None => (node, e),
         }
     }
 
     /// Order of statements in a fence: by iteration, then by program.
     pub fn rank(&self, value: Instance) -> (i64, usize) {
-        (value.1, self.index.get(&value.0).copied().unwrap_or(0))
+        (value.1, self.index[value.0.0].unwrap_or(0))
     }
 
     /// Fewest sweeps of a round, by what takes a sweep in every way it can be had: a scalar that comes from a reduction,
@@ -214,11 +228,11 @@ impl<'g> Model<'g> {
                 _ => Err(format!("{} of iteration {e} is not held", self.graph.label(node))),
             };
         }
-        if let Some(next) = self.next.get(&node) {
+        if let Some(next) = self.next[node.0] {
             if runup && e < 0 {
                 return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
             }
-            return Ok(Resolved::Alias(*next, e - 1));
+            return Ok(Resolved::Alias(next, e - 1));
         }
         if !self.contains(node) {
             return Ok(Resolved::Outside);
@@ -248,14 +262,15 @@ impl<'g> Model<'g> {
 
     /// Collects what computing a value at a time reads. `force` computes a stored value instead of loading it.
     pub(super) fn read(&self, p: &Placement, value: Instance, c: At, near: bool, r: &mut Reads) -> Result<(), String> {
-        if !r.seen.insert((value, near)) {
+        if r.seen.contains_key(&(value, near)) {
             return Ok(());
         }
+        r.seen.or_insert((value, near), ());
         if r.seen.len() > 4096 {
             return Err("a value is recomputed without end".into());
         }
         match self.resolve(p, value, c)? {
-            Resolved::Outside | Resolved::Stored => *r.loads.entry(value).or_default() |= near,
+            Resolved::Outside | Resolved::Stored => *r.loads.or_insert(value, false) |= near,
             Resolved::Alias(n, e) => self.read(p, (n, e), c, near, r)?,
             Resolved::Define => self.define(p, value, c, near, r)?,
             Resolved::Linear(map, e) => {
@@ -289,9 +304,13 @@ impl<'g> Model<'g> {
                 }
                 false
             }
+            // Each gathered row would be computed as often as the matrix reads it.
+            NodeKind::Map(_) | NodeKind::Diagonal(_) if near && self.gathers() => {
+                return Err("a value is recomputed at the rows that a matrix gathers".into());
+            }
             _ => near,
         };
-        for arg in self.graph.kind(node).args() {
+        for &arg in &self.args[node.0] {
             if self.graph.kind(arg).is_vector() {
                 self.read(p, (arg, e), c, around, r)?;
             } else {
@@ -301,10 +320,15 @@ impl<'g> Model<'g> {
         Ok(())
     }
 
+    /// Whether neighbours are the columns of a matrix.
+    fn gathers(&self) -> bool {
+        self.graph.operator.space.rows().is_some()
+    }
+
     fn scalar(&self, _: &Placement, value: Instance, _: At, r: &mut Reads) {
         let (node, e) = self.trace_back(value.0, value.1);
         if self.contains(node) {
-            r.scalars.insert((node, e));
+            r.scalars.or_insert((node, e), ());
         }
     }
 
@@ -338,30 +362,32 @@ impl<'g> Model<'g> {
     }
 
     /// Times of scalars and acts: as soon as their operands are there, acts in program order.
-    pub fn scalar_times(&self, p: &Placement) -> BTreeMap<NodeId, i64> {
-        let scalars: Vec<NodeId> = self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
-        let mut times: BTreeMap<NodeId, i64> = BTreeMap::new();
+    pub fn scalar_times(&self, p: &Placement) -> Times {
+        let scalars = &self.scalars;
+        let mut times = Times::of(self.graph.nodes.len());
         // A variable's next value may come later in the program than its readers: repeat until nothing moves. Going
         // around a variable takes a round off, so it ends.
         for _ in 0..=scalars.len() {
-            if !self.raise_times(p, &scalars, &mut times) {
+            if !self.raise_times(p, scalars, &mut times) {
                 break;
             }
         }
         let idle = p.times.values().copied().filter(|t| *t > UNPLACED).min().unwrap_or(0);
-        for n in &scalars {
+        for n in scalars {
             // What depends on no sum, such as a counter, may stand anywhere.
-            times.entry(*n).or_insert(idle);
+            if times.get(n).is_none() {
+                times.set(*n, idle);
+            }
         }
         for _ in 0..=scalars.len() {
-            if !self.raise_times(p, &scalars, &mut times) {
+            if !self.raise_times(p, scalars, &mut times) {
                 break;
             }
         }
         times
     }
 
-    fn raise_times(&self, p: &Placement, scalars: &[NodeId], times: &mut BTreeMap<NodeId, i64>) -> bool {
+    fn raise_times(&self, p: &Placement, scalars: &[NodeId], times: &mut Times) -> bool {
         let mut moved = false;
         let mut acted: Option<i64> = None;
         for n in scalars {
@@ -370,26 +396,26 @@ impl<'g> Model<'g> {
             match p.times.get(n) {
                 Some(t) => at = Some(*t),
                 None => {
-                    for arg in self.graph.kind(*n).args() {
+                    for &arg in &self.args[n.0] {
                         let (source, e) = self.trace_back(arg, 0);
                         at = at.max(times.get(&source).map(|t| t + p.sweeps * e));
                     }
                 }
             }
-            at = at.max(times.get(n).copied());
+            at = at.max(times.get(n));
             if act {
                 acted = at;
             }
-            if at != times.get(n).copied() {
+            if let Some(at) = at.filter(|at| Some(*at) != times.get(n)) {
                 moved = true;
-                times.extend(at.map(|at| (*n, at)));
+                times.set(*n, at);
             }
         }
         moved
     }
 
     /// How many assignments ago a scalar had the wanted value, at a sweep.
-    pub fn depth_at_sweep(&self, times: &BTreeMap<NodeId, i64>, p: &Placement, s: Instance, at: i64) -> Option<i64> {
+    pub fn depth_at_sweep(&self, times: &Times, p: &Placement, s: Instance, at: i64) -> Option<i64> {
         let last = (at - 1 - times.get(&s.0)?).div_euclid(p.sweeps);
         (last >= s.1).then_some(last - s.1)
     }
@@ -397,7 +423,7 @@ impl<'g> Model<'g> {
     /// The same at a statement of a fence.
     pub fn depth_at_statement(
         &self,
-        times: &BTreeMap<NodeId, i64>,
+        times: &Times,
         p: &Placement,
         s: Instance,
         reader: Instance,
@@ -413,7 +439,7 @@ impl<'g> Model<'g> {
 
     /// Scalars a scalar node or act reads, of its own iteration.
     pub fn scalar_args(&self, value: Instance) -> Vec<Instance> {
-        let args = self.graph.kind(value.0).args().into_iter().filter(|a| !self.graph.kind(*a).is_vector());
+        let args = self.args[value.0.0].iter().copied().filter(|a| !self.graph.kind(*a).is_vector());
         args.map(|a| self.trace_back(a, value.1)).filter(|a| self.contains(a.0)).collect()
     }
 
@@ -421,7 +447,7 @@ impl<'g> Model<'g> {
     pub fn solution_at(&self, act: NodeId) -> Option<NodeId> {
         match self.graph.kind(act) {
             NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } => {
-                (self.contains(*solution) || self.next.contains_key(solution)).then_some(*solution)
+                (self.contains(*solution) || self.next[solution.0].is_some()).then_some(*solution)
             }
             _ => None,
         }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::Analysis;
+use super::few::Times;
 use super::model::{Instance, Model, UNPLACED};
 use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
@@ -33,11 +34,14 @@ pub struct Limits {
     pub optional: usize,
     /// Most outputs placed for each number of sweeps; what has been found until then counts.
     pub steps: usize,
+    /// Whether placements with another recurrence, and delayed updates, are looked for too. What is found without
+    /// them is the same either way.
+    pub alternatives: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sweeps: 3, optional: 5, steps: 10_000 }
+        Limits { sweeps: 3, optional: 5, steps: 10_000, alternatives: true }
     }
 }
 
@@ -117,12 +121,18 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let mut search = Search { model, steps: 0, until: 0, best: f64::INFINITY, found: Vec::new() };
     let mut complete = optional.len() == all.len();
     let least = model.least_sweeps();
-    for sweeps in least..=limits.sweeps.max(least) {
+    // Other recurrences last, and never preferred to the program's own: without them the same is found.
+    let most = limits.sweeps.max(least);
+    let passes = [false, true].into_iter().filter(|others| !others || (limits.alternatives && !linear.is_empty()));
+    for (others, sweeps) in passes.flat_map(|others| (least..=most).map(move |sweeps| (others, sweeps))) {
         let mut open: Vec<(BTreeSet<NodeId>, BTreeSet<NodeId>)> = Vec::new();
         for stored in &stored {
             let known = |n: &NodeId| stored.contains(n) || carried.contains(n);
-            open.extend(subsets(&linear).filter(|l| l.iter().all(known)).map(|l| (stored.clone(), l)));
+            let choices = subsets(&linear).filter(|l| l.is_empty() != others && l.iter().all(known));
+            open.extend(choices.map(|l| (stored.clone(), l)));
         }
+        let comparable = search.found.iter().filter(|f| f.placement.sweeps <= sweeps);
+        search.best = comparable.map(|f| f.analysis.words).fold(f64::INFINITY, f64::min);
         // A short look at each before a long one at any: good placements found early cut the rest.
         search.steps = 0;
         for share in [FIRST_LOOK, limits.steps] {
@@ -133,7 +143,9 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
         }
         complete &= open.is_empty();
     }
-    search.delay();
+    if limits.alternatives {
+        search.delay();
+    }
     Outcome { front: search.front(), complete }
 }
 
@@ -204,7 +216,7 @@ impl Search<'_, '_> {
     }
 
     /// First time at which all is there that the output reads of its own iteration.
-    fn earliest(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId) -> Option<i64> {
+    fn earliest(&self, p: &mut Placement, times: &Times, output: NodeId) -> Option<i64> {
         (0..=4 * p.sweeps).find(|at| self.fits(p, times, output, *at))
     }
 
@@ -216,11 +228,11 @@ impl Search<'_, '_> {
         reads
     }
 
-    fn fits(&self, p: &mut Placement, times: &BTreeMap<NodeId, i64>, output: NodeId, at: i64) -> bool {
+    fn fits(&self, p: &mut Placement, times: &Times, output: NodeId, at: i64) -> bool {
         p.times.insert(output, at);
         let reads = self.model.sweep_reads(p, &[(output, 0)], at, false);
         p.times.insert(output, UNPLACED);
-        reads.is_ok_and(|reads| reads.scalars.iter().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
+        reads.is_ok_and(|reads| reads.scalars.keys().all(|s| self.model.depth_at_sweep(times, p, *s, at).is_some()))
     }
 
     /// Words that a placement is sure to move once some outputs are placed, against the best known. What is stored is

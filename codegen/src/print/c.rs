@@ -15,7 +15,7 @@ const STACK_BYTES: u64 = 256 * 1024;
 /// Arrays up to this size stay on the stack in any case.
 const SMALL_ARRAY_BYTES: u64 = 4 * 1024;
 
-pub(super) fn print(kernels: &[Kernel]) -> Printed {
+pub(super) fn print(kernels: &[&Kernel]) -> Printed {
     let mut out = Writer::new();
     preamble(&mut out, kernels);
     for kernel in kernels {
@@ -25,7 +25,7 @@ pub(super) fn print(kernels: &[Kernel]) -> Printed {
     out.finish()
 }
 
-fn preamble(out: &mut Writer, kernels: &[Kernel]) {
+fn preamble(out: &mut Writer, kernels: &[&Kernel]) {
     out.verbatim("#include <math.h>");
     out.verbatim("#include <stdbool.h>");
     out.blank();

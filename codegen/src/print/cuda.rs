@@ -14,7 +14,7 @@ const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 /// Alignment of shared arrays.
 const ALIGNMENT: u64 = 16;
 
-pub(super) fn print(kernels: &[Kernel]) -> Printed {
+pub(super) fn print(kernels: &[&Kernel]) -> Printed {
     let mut out = Writer::new();
     for (n, kernel) in kernels.iter().enumerate() {
         if n > 0 {

@@ -301,6 +301,13 @@ fn extremum(dialect: &dyn Dialect, op: Op, a: &Expr, b: &Expr) -> Piece {
 }
 
 fn compare(dialect: &dyn Dialect, cmp: Cmp, a: &Expr, b: &Expr) -> Piece {
+    // The truth value itself, not its comparison with a number.
+    if let (Expr::Call(Math::IsFinite, args), Expr::Real(0.0, _), Cmp::Eq | Cmp::Ne) = (a, b, cmp)
+        && let [argument] = &args[..]
+    {
+        let not = if cmp == Cmp::Eq { "!" } else { "" };
+        return Piece::new(format!("{not}isfinite({})", full(dialect, argument)), Strength::Unary);
+    }
     let (symbol, strength) = match cmp {
         Cmp::Lt => ("<", Strength::Order),
         Cmp::Le => ("<=", Strength::Order),

@@ -35,26 +35,32 @@ mod writer;
 pub use cuda::dynamic_shared_bytes;
 pub use writer::{Mark, Printed};
 
+use std::borrow::Borrow;
+
 use crate::kernel::Kernel;
 
 /// CUDA C++ source without includes, for NVRTC.
-pub fn cuda(kernels: &[Kernel]) -> String {
+pub fn cuda<K: Borrow<Kernel>>(kernels: &[K]) -> String {
     cuda_with_lines(kernels).text
 }
 
 /// As [`cuda`], with the place of every function and statement.
-pub fn cuda_with_lines(kernels: &[Kernel]) -> Printed {
-    cuda::print(kernels)
+pub fn cuda_with_lines<K: Borrow<Kernel>>(kernels: &[K]) -> Printed {
+    cuda::print(&borrowed(kernels))
 }
 
 /// C11 source for the host's compiler; wants `-fopenmp-simd` for vector loops.
-pub fn c(kernels: &[Kernel]) -> String {
+pub fn c<K: Borrow<Kernel>>(kernels: &[K]) -> String {
     c_with_lines(kernels).text
 }
 
 /// As [`c`], with the place of every function and statement.
-pub fn c_with_lines(kernels: &[Kernel]) -> Printed {
-    c::print(kernels)
+pub fn c_with_lines<K: Borrow<Kernel>>(kernels: &[K]) -> Printed {
+    c::print(&borrowed(kernels))
+}
+
+fn borrowed<K: Borrow<Kernel>>(kernels: &[K]) -> Vec<&Kernel> {
+    kernels.iter().map(Borrow::borrow).collect()
 }
 
 /// The comment above a function.

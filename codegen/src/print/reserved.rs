@@ -1,5 +1,8 @@
 //! Names that generated code cannot use, because C, CUDA C++ or the printers use them.
 
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
 /// Whether a name is a plain identifier: ASCII letters, digits and single underscores, beginning with a letter.
 /// (Leading and double underscores belong to the implementations of C and C++.)
 pub fn is_identifier(name: &str) -> bool {
@@ -10,7 +13,10 @@ pub fn is_identifier(name: &str) -> bool {
 
 /// Whether a name is taken in C or CUDA C++ and cannot name a variable, buffer or kernel.
 pub fn is_reserved(name: &str) -> bool {
-    [C_WORDS, CXX_WORDS, MACROS, CUDA_WORDS, PRINTED].iter().any(|list| has(list, name)) || is_vector_type(name)
+    static WORDS: OnceLock<BTreeSet<&str>> = OnceLock::new();
+    let lists = [C_WORDS, CXX_WORDS, MACROS, CUDA_WORDS, PRINTED];
+    let words = WORDS.get_or_init(|| lists.iter().flat_map(|list| list.split(' ')).collect());
+    words.contains(name) || is_vector_type(name)
 }
 
 /// Whether a name is a function of the C library that compilers know; it can name a variable but not a kernel.

@@ -11,6 +11,8 @@ mod preconditioner;
 mod prune;
 mod residual;
 
+pub(crate) use prune::prune;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -89,7 +91,7 @@ pub fn trace(input: Input<'_>) -> Result<Graph, TraceError> {
         requires: tracer.requires,
     };
     convert::convert(&mut graph);
-    prune::prune(&mut graph);
+    prune(&mut graph);
     carry::carry(&mut graph);
     Ok(graph)
 }
@@ -453,7 +455,8 @@ impl<'a> Tracer<'a> {
 pub fn unit_roundoff(precision: Precision) -> f64 {
     match precision {
         Precision::F32 => f64::from(f32::EPSILON) / 2.0,
-        Precision::F64 => f64::EPSILON / 2.0,
+        // The solution and its residual.
+        Precision::F64 | Precision::Mixed => f64::EPSILON / 2.0,
     }
 }
 

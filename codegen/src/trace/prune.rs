@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::graph::{Graph, NodeId, NodeKind, Region, Step, When};
 
 /// Drops dead nodes from all regions (they stay in the list of nodes, unused).
-pub(super) fn prune(graph: &mut Graph) {
+pub(crate) fn prune(graph: &mut Graph) {
     let mut edges: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
     let mut roots: Vec<NodeId> = vec![graph.solution];
     roots.extend(graph.true_residual);

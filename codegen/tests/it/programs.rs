@@ -3,7 +3,6 @@
 use kernelwright_codegen::kernel::{Element, Kernel};
 use kernelwright_codegen::kernel_verify::verify_all;
 use kernelwright_codegen::map::{Options, Target, Variant, map};
-use kernelwright_codegen::math::Space;
 use kernelwright_codegen::plan::schedule::{Arithmetic, Order, Schedule};
 use kernelwright_codegen::{apply, lower, print, trace};
 use kernelwright_syntax::program::{Precision, Problem, Program};
@@ -22,7 +21,7 @@ fn kernels(program: &Program, problem: &Problem, target: Target, precision: Prec
     });
     let graph = graph.expect("examples trace");
     let loops = apply::apply(&graph, &in_order()).expect("program order is legal");
-    let Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let precision = if precision == Precision::F32 { Element::F32 } else { Element::F64 };
     let options = Options { target, precision, history_len: 100, variant: Variant::for_grid(target, grid) };
     map(&loops, &options).expect("examples map").kernels

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernelwright_codegen::couplings::{bandwidth, diagonal_entries, entries, line_entries, offsets, reach, terms};
 use kernelwright_codegen::lower::lower;
-use kernelwright_codegen::math::{Operator, Space, Term};
+use kernelwright_codegen::math::{Operator, Term};
 use kernelwright_codegen::math_eval::Evaluator;
 use kernelwright_codegen::math_text::{Names, expr};
 use kernelwright_codegen::resolve;
@@ -54,7 +54,7 @@ fn differences_are_found_in_sums() {
 
 /// Puts the matrix together from the terms, resolving every entry on its own.
 pub fn matrix(op: &Operator, evaluator: &Evaluator, keep: impl Fn(usize, usize) -> bool) -> Vec<BTreeMap<usize, f64>> {
-    let Space::Axes(grid) = &op.space;
+    let grid = op.space.grid();
     let mut rows = Vec::new();
     for row in 0..op.rows.len() {
         for point in 0..evaluator.points() {

@@ -12,7 +12,6 @@ use kernelwright_codegen::kernel_verify;
 use kernelwright_codegen::loops::{Control, Fence, Program, Role, ScalarId, ScalarStmt, VectorId, status};
 use kernelwright_codegen::lower::lower;
 use kernelwright_codegen::map::{Finish, Options, Target, Variant, map};
-use kernelwright_codegen::math::Space;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 use kernelwright_codegen::plan::{Plan, plan, search::Limits};
 use kernelwright_codegen::trace::{Input, trace};
@@ -72,7 +71,7 @@ fn filled(memory: &mut Memory<Modular>, len: usize, seed: u64) -> BufferHandle {
 impl<'p> Machine<'p> {
     /// The kernels by default, or with other shapes.
     fn new(program: &'p Program, target: Target, other: bool) -> Machine<'p> {
-        let Space::Axes(grid) = &program.operator.space;
+        let grid = program.operator.space.grid();
         let mut variant = Variant::for_grid(target, grid);
         if other {
             let (fence, segments, shared) = (Some(Finish::Own), Some(2), Some(2));

@@ -1,12 +1,13 @@
 //! Small loop programs by hand, and a machine that runs a mapped module in the interpreter.
 
+use kernelwright_codegen::format::Kind;
 use kernelwright_codegen::interp::{BufferHandle, Memory, Native, Options as RunOptions, Stats, launch};
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::kernel_verify::verify;
 use kernelwright_codegen::loops::*;
 use kernelwright_codegen::lower::lower;
 use kernelwright_codegen::map::{Options, Target, Variant, map};
-use kernelwright_codegen::math::{Grid, Operator, Space};
+use kernelwright_codegen::math::{Data, Grid, Operator};
 use kernelwright_codegen::module::{Arg, Launch, Module};
 use kernelwright_tests::random::{self, Random};
 
@@ -41,8 +42,7 @@ impl Case {
     }
 
     pub fn grid(&self) -> &Grid {
-        let Space::Axes(grid) = &self.op.space;
-        grid
+        self.op.space.grid()
     }
 
     pub fn len(&self) -> usize {
@@ -181,7 +181,7 @@ impl<'a> Machine<'a> {
         let status = filled(Element::I32, &[0.0, 0.0]);
         let history = filled(Element::F64, &[-1.0; HISTORY]);
         let data = case.op.data.iter().zip(&case.data);
-        let data = data.map(|(d, values)| filled(if d.profile { Element::F64 } else { precision }, values)).collect();
+        let data = data.map(|(d, values)| filled(element(d, precision), values)).collect();
         let vectors = program.vectors.iter().map(|_| memory.allocate(precision, module.vector_len as usize)).collect();
         let buffers = module.buffers.iter().map(|b| {
             let buffer = memory.allocate(b.element, b.len as usize);
@@ -267,6 +267,17 @@ impl<'a> Machine<'a> {
             Target::Cuda => kernelwright_codegen::print::cuda(&self.module.kernels),
             Target::Host => kernelwright_codegen::print::c(&self.module.kernels),
         }
+    }
+}
+
+/// Elements of a data array.
+fn element(data: &Data, precision: Element) -> Element {
+    match data.stored.as_ref().map(|array| array.kind) {
+        Some(Kind::U16) => Element::U16,
+        Some(Kind::U32) => Element::U32,
+        Some(Kind::U64) => Element::I64,
+        None if data.profile => Element::F64,
+        Some(Kind::Real) | None => precision,
     }
 }
 

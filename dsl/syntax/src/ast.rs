@@ -10,7 +10,7 @@ use crate::source::{Source, Span};
 pub struct Ast {
     /// What it was read from.
     pub source: Source,
-    /// Operators, solvers and problems in source order.
+    /// Operators, solvers, problems and formats in source order.
     pub items: Vec<Item>,
 }
 
@@ -34,6 +34,12 @@ pub enum ItemKind {
     Solver(Vec<Takes>, Vec<Documented<Step>>),
     /// `problem NAME { … }`
     Problem(Vec<Documented<Setting>>),
+    /// `format NAME { … }`
+    Format(Vec<Documented<Layout>>),
+    /// `system NAME { … }`
+    System(Vec<Documented<Part>>),
+    /// `step NAME { … }`
+    TimeStep(Vec<Documented<Stage>>),
 }
 
 /// A statement with its `///` lines and place.
@@ -133,15 +139,89 @@ pub enum Step {
     Repeat(Option<Expr>, Vec<Documented<Step>>),
 }
 
-/// A statement of a problem: `key value;` or, for data, `data name = value;`.
+/// A statement of a problem: `key value;`, for one of several things `key name = value;` or `key name(tags) = value;`, for
+/// boundaries `boundary tags: condition;`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// `operator`, `data`, `rhs`, …
     pub key: Name,
-    /// The array of `data`.
+    /// The array of `data`, the field of `initial`, …
     pub name: Option<Name>,
+    /// Regions of a material or tags of a boundary: names or strings.
+    pub tags: Vec<Expr>,
     /// The value.
     pub value: Expr,
+}
+
+/// A statement of a format.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layout {
+    /// `rows sort(length, descending).chunk(32).pad(longest);` — steps, each a name or a call.
+    Rows(Vec<Expr>),
+    /// `store chunk, slot, lane;` — loops around an entry, the outermost first.
+    Store(Vec<Name>),
+    /// `lengths kept;`
+    Lengths(Name),
+    /// `index delta(u16, base = row, escape);`
+    Index(Expr),
+}
+
+/// A statement of a system.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// `mesh tetrahedra;`
+    Mesh(Name),
+    /// `order N = 3;`
+    Order(Name, Option<Expr>),
+    /// `field E[3], p;`
+    Field(Vec<Quantity>),
+    /// `material epsilon = 1;`
+    Material(Vec<Quantity>),
+    /// `param c[3] = [1, 0, 0];`
+    Param(Vec<Quantity>),
+    /// `let Z = …;`
+    Let(Name, Expr),
+    /// `ddt E = …;`
+    Ddt(Name, Expr),
+    /// `source E = …;`
+    Source(Name, Expr),
+    /// `flux upwind { … }`
+    Flux(Name, Vec<Documented<Entry>>),
+    /// `boundary pec { … }`
+    Boundary(Name, Vec<Documented<Entry>>),
+    /// `step lserk4;`
+    Step(Name),
+}
+
+/// `E[3] = [1, 0, 0]`: a name, how many components it has, and their values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantity {
+    /// The name.
+    pub name: Name,
+    /// The number in brackets.
+    pub size: Option<Expr>,
+    /// The value.
+    pub default: Option<Expr>,
+}
+
+/// A statement of a numerical flux, boundary condition or stage.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// `let v = …;`
+    Let(Name, Expr),
+    /// `E = …;`
+    Assign(Name, Expr),
+    /// `exterior(E) = …;`
+    Exterior(Name, Expr),
+}
+
+/// `stage 1/2 { k = dt*rate; u = u + k; }` of a time step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// Time of the rate, as a fraction of the step.
+    pub time: Expr,
+    /// Assignments.
+    pub updates: Vec<Documented<Entry>>,
 }
 
 /// An expression.

@@ -29,12 +29,7 @@ pub fn evaluate(expr: &Expr, values: &Values<'_>) -> Option<f64> {
         ExprKind::Neg(inner) => -evaluate(inner, values)?,
         ExprKind::Binary(operator, left, right) => {
             let (left, right) = (evaluate(left, values)?, evaluate(right, values)?);
-            match operator {
-                BinaryOp::Add => left + right,
-                BinaryOp::Sub => left - right,
-                BinaryOp::Mul => left * right,
-                BinaryOp::Div => left / right,
-            }
+            binary(*operator, left, right)
         }
         ExprKind::Call(function, arguments) => {
             let first = evaluate(arguments.first()?, values)?;
@@ -48,7 +43,30 @@ pub fn evaluate(expr: &Expr, values: &Values<'_>) -> Option<f64> {
     })
 }
 
-fn call(function: Function, first: f64, second: f64) -> f64 {
+/// The value of an operation.
+pub(crate) fn binary(operator: BinaryOp, left: f64, right: f64) -> f64 {
+    match operator {
+        BinaryOp::Add => left + right,
+        BinaryOp::Sub => left - right,
+        BinaryOp::Mul => left * right,
+        BinaryOp::Div => left / right,
+    }
+}
+
+/// Whether a comparison holds.
+pub(crate) fn compare(operator: CompareOp, left: f64, right: f64) -> bool {
+    match operator {
+        CompareOp::Lt => left < right,
+        CompareOp::Le => left <= right,
+        CompareOp::Gt => left > right,
+        CompareOp::Ge => left >= right,
+        CompareOp::Eq => left == right,
+        CompareOp::Ne => left != right,
+    }
+}
+
+/// The value of a function; the second argument of one with a single argument is not used.
+pub(crate) fn call(function: Function, first: f64, second: f64) -> f64 {
     match function {
         Function::Sqrt => first.sqrt(),
         Function::Exp => first.exp(),
@@ -68,15 +86,7 @@ fn call(function: Function, first: f64, second: f64) -> f64 {
 fn holds(condition: &Condition, values: &Values<'_>) -> Option<bool> {
     Some(match condition {
         Condition::Compare(operator, left, right) => {
-            let (left, right) = (evaluate(left, values)?, evaluate(right, values)?);
-            match operator {
-                CompareOp::Lt => left < right,
-                CompareOp::Le => left <= right,
-                CompareOp::Gt => left > right,
-                CompareOp::Ge => left >= right,
-                CompareOp::Eq => left == right,
-                CompareOp::Ne => left != right,
-            }
+            compare(*operator, evaluate(left, values)?, evaluate(right, values)?)
         }
         Condition::And(left, right) => holds(left, values)? && holds(right, values)?,
         Condition::Or(left, right) => holds(left, values)? || holds(right, values)?,

@@ -15,7 +15,7 @@ pub mod program;
 pub mod source;
 mod token;
 
-pub use check::check;
+pub use check::{check, growth};
 
 use diagnostic::Diagnostics;
 use program::Program;

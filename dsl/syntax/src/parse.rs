@@ -5,9 +5,11 @@
 
 mod cursor;
 mod expression;
+mod format;
 mod operator;
 mod problem;
 mod solver;
+mod system;
 
 use crate::ast::{Ast, Documented, Item, ItemKind};
 use crate::diagnostic::Diagnostics;
@@ -50,21 +52,30 @@ fn parse(source: Source, lexemes: &[Lexeme]) -> Result<Ast, Diagnostics> {
     }
 }
 
-/// `operator`, `solver` or `problem` with its name and body.
+/// Keywords an item begins with.
+const ITEMS: [&str; 6] = ["operator", "solver", "problem", "format", "system", "step"];
+
+/// What may stand at the top level.
+const ITEM: &str = "`operator`, `solver`, `problem`, `format`, `system` or `step`";
+
+/// An item with its name and body.
 fn item(cursor: &mut Cursor<'_>) -> Parse<Item> {
     let doc = cursor.doc();
     let keyword = match cursor.peek() {
         Token::Word(word) => word.as_str(),
-        _ => return cursor.expected("`operator`, `solver` or `problem`"),
+        _ => return cursor.expected(ITEM),
     };
-    if !matches!(keyword, "operator" | "solver" | "problem") {
-        return cursor.expected_word("`operator`, `solver` or `problem`", &["operator", "solver", "problem"]);
+    if !ITEMS.contains(&keyword) {
+        return cursor.expected_word(ITEM, &ITEMS);
     }
     cursor.advance();
     let name = cursor.name(&format!("the name of the {keyword}"))?;
     let kind = match keyword {
         "operator" => ItemKind::Operator(block(cursor, operator::clause)?),
         "solver" => ItemKind::Solver(solver::takes(cursor)?, block(cursor, solver::step)?),
+        "format" => ItemKind::Format(block(cursor, format::layout)?),
+        "system" => ItemKind::System(block(cursor, system::part)?),
+        "step" => ItemKind::TimeStep(block(cursor, system::stage)?),
         _ => ItemKind::Problem(block(cursor, problem::setting)?),
     };
     Ok(Item { doc, name, kind })

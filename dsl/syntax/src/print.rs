@@ -4,9 +4,11 @@
 //! them. The same functions give the one-line `text` of checked statements.
 
 mod expression;
+mod system;
 
-use crate::ast::{Ast, Clause, Documented, Expr, Item, ItemKind, Name, Position, Setting, Side, Step, Takes};
+use crate::ast::{Ast, Clause, Documented, Expr, Item, ItemKind, Layout, Name, Position, Setting, Side, Step, Takes};
 pub use expression::expression;
+pub use system::{entry, part};
 
 /// The whole program.
 pub fn program(ast: &Ast) -> String {
@@ -31,11 +33,26 @@ fn item(item: &Item) -> String {
             out.push_str(&format!("solver {name}({}) {{\n", heads.join(", ")));
             steps(&mut out, steps_, 1);
         }
+        ItemKind::System(parts) => {
+            out.push_str(&format!("system {name} {{\n"));
+            system::parts(&mut out, parts);
+        }
+        ItemKind::TimeStep(stages) => {
+            out.push_str(&format!("step {name} {{\n"));
+            system::stages(&mut out, stages);
+        }
         ItemKind::Problem(settings) => {
             out.push_str(&format!("problem {name} {{\n"));
             for setting_ in settings {
                 doc(&mut out, &setting_.doc, 1);
                 out.push_str(&format!("    {}\n", setting(&setting_.kind)));
+            }
+        }
+        ItemKind::Format(layouts) => {
+            out.push_str(&format!("format {name} {{\n"));
+            for layout_ in layouts {
+                doc(&mut out, &layout_.doc, 1);
+                out.push_str(&format!("    {}\n", layout(&layout_.kind)));
             }
         }
     }
@@ -50,6 +67,19 @@ fn doc(out: &mut String, text: &str, level: usize) {
     for line in text.split('\n') {
         let blank = if line.is_empty() { "" } else { " " };
         out.push_str(&format!("{}///{blank}{line}\n", "    ".repeat(level)));
+    }
+}
+
+/// A statement of a format, with its `;`.
+fn layout(layout: &Layout) -> String {
+    match layout {
+        Layout::Rows(steps) => {
+            let steps: Vec<String> = steps.iter().map(expression).collect();
+            format!("rows {};", steps.join("."))
+        }
+        Layout::Store(nest) => format!("store {};", names(nest, ", ")),
+        Layout::Lengths(word) => format!("lengths {};", word.text),
+        Layout::Index(coding) => format!("index {};", expression(coding)),
     }
 }
 
@@ -191,8 +221,13 @@ fn braced(out: &mut String, body: &[Documented<Step>], level: usize) {
 }
 
 fn setting(setting: &Setting) -> String {
+    let (key, value) = (&setting.key.text, expression(&setting.value));
+    let tags: Vec<String> = setting.tags.iter().map(expression).collect();
+    let tags = tags.join(", ");
     match &setting.name {
-        Some(name) => format!("{} {} = {};", setting.key.text, name.text, expression(&setting.value)),
-        None => format!("{} {};", setting.key.text, expression(&setting.value)),
+        Some(name) if tags.is_empty() => format!("{key} {} = {value};", name.text),
+        Some(name) => format!("{key} {}({tags}) = {value};", name.text),
+        None if tags.is_empty() => format!("{key} {value};"),
+        None => format!("{key} {tags}: {value};"),
     }
 }

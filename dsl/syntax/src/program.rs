@@ -11,7 +11,12 @@
 //! bare `rf` in another value on the same faces, has shift 0; for a cell value `u[k+1]` has shift 1. Substituting
 //! a definition at a shift is therefore substituting letters: `k := k + shift`.
 
+mod format;
+pub mod system;
+
 use crate::source::Span;
+
+pub use format::{Base, Coding, Format, Height, Level, Order, Padding};
 
 /// At most three axes; shifts of absent axes are zero. Axis 0 is the fastest in memory.
 pub type Shift = [i32; 3];
@@ -27,6 +32,14 @@ pub struct Program {
     pub solvers: Vec<Solver>,
     /// Problems in source order.
     pub problems: Vec<Problem>,
+    /// Formats of sparse matrices in source order; those of the library are in [`crate::library`].
+    pub formats: Vec<Format>,
+    /// Systems in source order, then those of the library that the problems use.
+    pub systems: Vec<system::System>,
+    /// Time steps in source order, then those of the library that the problems use.
+    pub steps: Vec<system::TimeStep>,
+    /// Problems of systems in source order.
+    pub runs: Vec<system::Run>,
 }
 
 /// A linear (affine) operator on a structured grid.
@@ -567,4 +580,6 @@ pub enum Preconditioner {
 pub enum Precision {
     F32,
     F64,
+    /// The solution and its residual in f64, the vectors of the loop in f32.
+    Mixed,
 }

@@ -4,24 +4,31 @@
 //! needs NVRTC alone. A recorded list of launches becomes a graph, so that an iteration is one call.
 
 mod ffi;
+mod image;
 pub mod log;
 pub mod nvrtc;
+mod vector;
 
 use super::convert::{bytes_of, decode, encode, size_of};
-use super::signature::{Offered, Signature};
+use super::signature::Signature;
 use super::slots::Slots;
+use super::units::{self, CompileTimes, Unit};
 use super::{
-    Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target, blame,
+    Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target, VectorMut,
+    VectorRef,
 };
-use crate::cache::{Cache, Description, KeyBuilder};
+use crate::cache::Cache;
 use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};
+use image::Images;
 use kernelwright_codegen::kernel::{Element, Kernel};
-use kernelwright_codegen::print::{self, Printed};
+use kernelwright_codegen::print;
 use nvrtc::{Compiled, Form, Nvrtc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 pub use ffi::Facts;
+pub use vector::DeviceVector;
 
 /// What to do when there is no driver.
 pub const DRIVER_HINT: &str = "install the NVIDIA driver for the card, or use the host back end";
@@ -45,12 +52,9 @@ pub struct CudaBackend {
     buffers: Slots<CudaBuffer>,
     pinned: Pinned,
     device: Device,
-    nvrtc: &'static Nvrtc,
-    architecture: u32,
-    form: Form,
-    arithmetic: Arithmetic,
-    cache: Arc<Cache>,
+    images: Images,
     counters: Counters,
+    times: CompileTimes,
 }
 
 /// Kernels of one unit share it through their functions; it is unloaded with the last of them.
@@ -104,6 +108,20 @@ pub fn compile_only(source: &str, architecture: u32, arithmetic: Arithmetic) -> 
     nvrtc.compile(source, "unit", &options, Form::Cubin)
 }
 
+/// Compiles kernels for an architecture, or takes them from the cache, without a device; what a device would then load
+/// is dropped. Returns what was done and how long it took.
+pub fn build_only(
+    kernels: &[Kernel],
+    architecture: u32,
+    arithmetic: Arithmetic,
+    cache: &Arc<Cache>,
+) -> Result<(Counters, CompileTimes), BackendError> {
+    let images = Images { nvrtc: Nvrtc::find()?, architecture, form: Form::Cubin, arithmetic, cache: cache.clone() };
+    let (mut counters, mut times) = (Counters::default(), CompileTimes::default());
+    units::build(kernels, print::cuda_with_lines, &mut counters, &mut times, |unit| images.of(unit))?;
+    Ok((counters, times))
+}
+
 impl CudaBackend {
     /// Opens a device; `Unavailable` without driver, device or NVRTC.
     pub fn new(options: CudaOptions) -> Result<CudaBackend, BackendError> {
@@ -128,12 +146,15 @@ impl CudaBackend {
             buffers: Slots::new(),
             pinned: device.pinned().map_err(device_error)?,
             device,
-            nvrtc,
-            architecture,
-            form,
-            arithmetic: options.arithmetic,
-            cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
+            images: Images {
+                nvrtc,
+                architecture,
+                form,
+                arithmetic: options.arithmetic,
+                cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
+            },
             counters: Counters::default(),
+            times: CompileTimes::default(),
         })
     }
 
@@ -142,53 +163,19 @@ impl CudaBackend {
         &self.device.facts
     }
 
-    /// Compiles and loads CUDA C++ whose kernels have these signatures.
-    fn compile_source(
-        &mut self,
-        source: &Printed,
-        signatures: Vec<Signature>,
-    ) -> Result<Vec<KernelHandle>, BackendError> {
-        let shapes = signatures.iter().map(|signature| self.shape(signature)).collect::<Result<Vec<_>, _>>()?;
-        let image = self.image(source, &signatures)?;
+    /// Loads the kernels of a unit; in their order.
+    fn load(&self, unit: &Unit, image: Vec<u8>, kernels: &[Kernel]) -> Result<Vec<CudaKernel>, BackendError> {
         let module = self.device.load(image).map_err(|failure| self.load_error(&failure))?;
-        let mut ready = Vec::new();
-        for (signature, shape) in signatures.into_iter().zip(shapes) {
+        let load = |&number: &usize| {
+            let signature = Signature::of(&kernels[number]);
+            let shape = self.shape(&signature)?;
             let function = self.device.function(&module, &signature.name, signature.dynamic_shared_bytes as u32);
             let function = function.map_err(device_error)?;
             let info = self.info(&signature, &function).map_err(device_error)?;
             self.check_cooperative(&signature, &info)?;
-            ready.push(CudaKernel { signature, shape, function, info });
-        }
-        Ok(ready.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
-    }
-
-    /// The compiled unit of a source, from the cache or from NVRTC.
-    fn image(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
-        let (architecture, form, nvrtc) = (self.architecture, self.form, self.nvrtc);
-        let options = Nvrtc::options(architecture, form, self.arithmetic, false);
-        let compiler = format!("NVRTC {}.{}", nvrtc.version.0, nvrtc.version.1);
-        let key = KeyBuilder::new("cuda")
-            .part("compiler", &compiler)
-            .list("options", &options)
-            .part("source", &source.text)
-            .finish();
-        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let about = Description {
-            backend: "cuda".to_owned(),
-            kernels: names.iter().map(|&name| name.to_owned()).collect(),
-            compiler,
-            architecture: format!("sm_{architecture}"),
-            options: options.clone(),
-            source_bytes: source.text.len() as u64,
-            ..Description::default()
+            Ok(CudaKernel { signature, shape, function, info })
         };
-        let mut compiled = false;
-        let result = self.cache.get_or_build(&key, about, || {
-            compiled = true;
-            nvrtc.compile(&source.text, names.first().unwrap_or(&"unit"), &options, form).map(|compiled| compiled.image)
-        });
-        self.counters.count_unit(compiled);
-        result.map_err(|error| blame::name_kernel(error, source))
+        unit.kernels.iter().map(load).collect()
     }
 
     /// Grid and block within what CUDA can launch.
@@ -249,9 +236,9 @@ impl CudaBackend {
     }
 
     fn load_error(&self, failure: &Failure) -> BackendError {
-        let (major, minor) = self.nvrtc.version;
+        let (major, minor) = self.images.nvrtc.version;
         let hint = match ffi::driver() {
-            Ok(driver) if driver.version < self.nvrtc.version => {
+            Ok(driver) if driver.version < self.images.nvrtc.version => {
                 let (have, of) = driver.version;
                 format!(
                     "; NVRTC {major}.{minor} is newer than the driver (CUDA {have}.{of}): update one or use an older other"
@@ -266,16 +253,33 @@ impl CudaBackend {
         self.buffers.get(handle.0).ok_or_else(|| super::no_buffer(handle))
     }
 
+    /// A buffer that a vector of the caller fits, and the bytes they have in common.
+    fn range(&self, buffer: BufferHandle, vector: &DeviceVector) -> Result<(&Block, usize), BackendError> {
+        let buffer = self.buffer(buffer)?;
+        super::vector::same_element(vector.element(), buffer.element)?;
+        super::fits(vector.len(), buffer.len)?;
+        let bytes = vector.len() * size_of(buffer.element);
+        let inside = self.device.holds(vector.address(), bytes as u64).map_err(device_error)?;
+        if !inside {
+            let (address, len) = (vector.address(), vector.len());
+            let text = format!("a device vector of {len} values at {address:#x} reaches beyond its allocation");
+            return Err(BackendError::Argument(text));
+        }
+        Ok((&buffer.block, bytes))
+    }
+
+    /// A buffer as a vector of the device, for whoever fills or reads it there. It must not be used after the buffer is
+    /// freed.
+    pub fn lend(&self, buffer: BufferHandle) -> Result<DeviceVector, BackendError> {
+        let buffer = self.buffer(buffer)?;
+        Ok(buffer.block.vector(buffer.len as usize, buffer.element))
+    }
+
     /// Checks a launch and enqueues it.
     fn enqueue(&self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
         let kernel = self.kernels.get(kernel.0).ok_or_else(|| super::no_kernel(kernel))?;
-        let buffers = args.iter().map(|&handle| self.buffer(handle)).collect::<Result<Vec<_>, BackendError>>()?;
-        let offered: Vec<Offered> = args
-            .iter()
-            .zip(&buffers)
-            .map(|(handle, buffer)| Offered { id: handle.0, element: buffer.element, len: buffer.len })
-            .collect();
-        kernel.signature.check(&offered)?;
+        let facts = |buffer: &CudaBuffer| (buffer.element, buffer.len);
+        let buffers = kernel.signature.take(args, |handle| self.buffer(handle), facts)?;
         let blocks: Vec<&Block> = buffers.iter().map(|buffer| &*buffer.block).collect();
         self.device
             .launch(&kernel.function, &kernel.shape, &blocks)
@@ -291,13 +295,26 @@ impl CudaBackend {
 impl Backend for CudaBackend {
     fn describe(&self) -> String {
         let facts = &self.device.facts;
-        let (major, minor) = self.nvrtc.version;
+        let (major, minor) = self.images.nvrtc.version;
         format!("cuda: {} (sm_{}), NVRTC {major}.{minor}", facts.name, facts.capability)
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        super::verified(kernels)?;
-        self.compile_source(&print::cuda_with_lines(kernels), kernels.iter().map(Signature::of).collect())
+        for kernel in kernels {
+            self.shape(&Signature::of(kernel))?;
+        }
+        let (counters, times, images) = (&mut self.counters, &mut self.times, &self.images);
+        let units = units::build(kernels, print::cuda_with_lines, counters, times, |unit| images.of(unit))?;
+        let begin = Instant::now();
+        let mut loaded: Vec<Option<CudaKernel>> = kernels.iter().map(|_| None).collect();
+        for (unit, image) in units {
+            for (&number, kernel) in unit.kernels.iter().zip(self.load(&unit, image, kernels)?) {
+                loaded[number] = Some(kernel);
+            }
+        }
+        let kernels = loaded.into_iter().flatten().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect();
+        self.times.load += begin.elapsed();
+        Ok(kernels)
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {
@@ -344,6 +361,19 @@ impl Backend for CudaBackend {
             decode(source.element, piece, &mut values[offset / size..(offset + piece.len()) / size]);
         };
         self.pinned.read(&source.block, bytes, take).map_err(device_error)
+    }
+
+    fn write_from(&mut self, buffer: BufferHandle, from: VectorRef) -> Result<(), BackendError> {
+        let VectorRef::Device(vector) = from else { return self.write(buffer, &from.on_host()?) };
+        let (block, bytes) = self.range(buffer, vector)?;
+        self.device.copy_in(vector.address(), block, bytes).map_err(device_error)
+    }
+
+    fn read_into(&mut self, buffer: BufferHandle, into: VectorMut) -> Result<(), BackendError> {
+        let VectorMut::Device(vector) = into else { return into.fill(|values| self.read(buffer, values)) };
+        let (block, bytes) = self.range(buffer, vector)?;
+        self.device.copy_out(block, vector.address(), bytes).map_err(device_error)?;
+        self.synchronize()
     }
 
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
@@ -398,6 +428,10 @@ impl Backend for CudaBackend {
         self.kernels.get(kernel.0).map(|kernel| kernel.info.clone())
     }
 
+    fn compile_times(&self) -> CompileTimes {
+        self.times
+    }
+
     fn counters(&self) -> Counters {
         let live = self.device.live();
         Counters {
@@ -409,7 +443,7 @@ impl Backend for CudaBackend {
     }
 
     fn notices(&mut self) -> Vec<String> {
-        self.cache.take_notices()
+        self.images.cache.take_notices()
     }
 }
 

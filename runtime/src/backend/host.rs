@@ -10,18 +10,20 @@ pub mod memory;
 mod pool;
 
 use super::convert::{bytes_of, decode, encode, size_of};
-use super::signature::{Offered, Signature};
+use super::signature::Signature;
 use super::slots::Slots;
-use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, blame};
+use super::units::{self, Built, CompileTimes, Unit};
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle};
 use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
-use ffi::{Memory, Unit};
+use ffi::{Library, Memory};
 use kernelwright_codegen::kernel::{Element, Kernel};
-use kernelwright_codegen::print::{self, Printed};
+use kernelwright_codegen::print;
 use pool::Pool;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub(super) use ffi::load_for_good;
 
@@ -52,6 +54,7 @@ pub struct HostBackend {
     kernels: Slots<HostKernel>,
     buffers: Slots<HostBuffer>,
     counters: Counters,
+    times: CompileTimes,
 }
 
 #[derive(Debug)]
@@ -59,7 +62,7 @@ struct HostKernel {
     signature: Signature,
     blocks: u64,
     /// Shared by the kernels of the unit and unloaded with the last of them.
-    unit: Arc<Unit>,
+    unit: Arc<Library>,
     entry: usize,
 }
 
@@ -82,6 +85,7 @@ impl HostBackend {
             kernels: Slots::new(),
             buffers: Slots::new(),
             counters: Counters::default(),
+            times: CompileTimes::default(),
         })
     }
 
@@ -90,49 +94,46 @@ impl HostBackend {
         &self.compiler
     }
 
-    /// Compiles C whose kernels have these signatures.
-    fn compile_source(
-        &mut self,
-        source: &Printed,
-        signatures: Vec<Signature>,
-    ) -> Result<Vec<KernelHandle>, BackendError> {
-        let blocks = signatures.iter().map(Signature::blocks).collect::<Result<Vec<u64>, BackendError>>()?;
-        let library = self.library(source, &signatures)?;
-        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
-        let unit = Arc::new(load(&library, &names)?);
-        self.counters.modules += 1;
-        let numbered = signatures.into_iter().zip(blocks).enumerate();
-        let kernels =
-            numbered.map(|(entry, (signature, blocks))| HostKernel { signature, blocks, unit: unit.clone(), entry });
-        Ok(kernels.map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
-    }
-
     /// The compiled unit of a source, from the cache or from the compiler.
-    fn library(&mut self, source: &Printed, signatures: &[Signature]) -> Result<Vec<u8>, BackendError> {
+    fn library(&self, unit: &Unit) -> Result<Built, BackendError> {
         let options = Compiler::options(self.arithmetic);
         let key = KeyBuilder::new("host")
             .list("compiler", &self.compiler.identity())
             .list("options", &options)
             .part("processor", &self.processor)
-            .part("source", &source.text)
+            .part("source", &unit.source.text)
             .finish();
-        let names: Vec<&str> = signatures.iter().map(|signature| signature.name.as_str()).collect();
         let about = Description {
             backend: "host".to_owned(),
-            kernels: names.iter().map(|&name| name.to_owned()).collect(),
+            kernels: unit.names.clone(),
             compiler: self.compiler.version.clone(),
             architecture: std::env::consts::ARCH.to_owned(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
-            source_bytes: source.text.len() as u64,
+            source_bytes: unit.source.text.len() as u64,
             ..Description::default()
         };
         let mut compiled = false;
-        let result = self.cache.get_or_build(&key, about, || {
+        let image = self.cache.get_or_build(&key, about, || {
             compiled = true;
-            self.compiler.compile(&source.text, names.first().unwrap_or(&"unit"), self.arithmetic)
-        });
-        self.counters.count_unit(compiled);
-        result.map_err(|error| blame::name_kernel(error, source))
+            self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic)
+        })?;
+        Ok(Built { image, compiled })
+    }
+
+    /// Loads the libraries of units and puts their kernels in order.
+    fn load(&mut self, units: &[(Unit, Vec<u8>)], kernels: &[Kernel]) -> Result<Vec<HostKernel>, BackendError> {
+        let mut loaded: Vec<Option<HostKernel>> = kernels.iter().map(|_| None).collect();
+        for (unit, image) in units {
+            let names: Vec<&str> = unit.names.iter().map(String::as_str).collect();
+            let library = Arc::new(load(image, &names)?);
+            for (entry, &number) in unit.kernels.iter().enumerate() {
+                let signature = Signature::of(&kernels[number]);
+                let blocks = signature.blocks()?;
+                loaded[number] = Some(HostKernel { signature, blocks, unit: library.clone(), entry });
+            }
+        }
+        self.counters.modules += units.len() as u64;
+        Ok(loaded.into_iter().flatten().collect())
     }
 
     fn buffer(&self, handle: BufferHandle) -> Result<&HostBuffer, BackendError> {
@@ -146,12 +147,18 @@ impl Backend for HostBackend {
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        super::verified(kernels)?;
         if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
             let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
             return Err(BackendError::Argument(text));
         }
-        self.compile_source(&print::c_with_lines(kernels), kernels.iter().map(Signature::of).collect())
+        let (mut times, mut counters) = (self.times, self.counters);
+        let units = units::build(kernels, print::c_with_lines, &mut counters, &mut times, |unit| self.library(unit))?;
+        self.counters = counters;
+        let begin = Instant::now();
+        let loaded = self.load(&units, kernels)?;
+        times.load += begin.elapsed();
+        self.times = times;
+        Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {
@@ -197,13 +204,8 @@ impl Backend for HostBackend {
 
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
         let kernel = self.kernels.get(kernel.0).ok_or_else(|| super::no_kernel(kernel))?;
-        let buffers = args.iter().map(|&handle| self.buffer(handle)).collect::<Result<Vec<_>, BackendError>>()?;
-        let offered: Vec<Offered> = args
-            .iter()
-            .zip(&buffers)
-            .map(|(handle, buffer)| Offered { id: handle.0, element: buffer.element, len: buffer.len })
-            .collect();
-        kernel.signature.check(&offered)?;
+        let facts = |buffer: &HostBuffer| (buffer.element, buffer.len);
+        let buffers = kernel.signature.take(args, |handle| self.buffer(handle), facts)?;
         let memories: Vec<&Memory> = buffers.iter().map(|buffer| &buffer.memory).collect();
         let call = kernel.unit.call(kernel.entry, kernel.signature.grid, &memories);
         self.pool.cover(kernel.blocks, &|from, to| call.blocks(from, to));
@@ -213,6 +215,10 @@ impl Backend for HostBackend {
 
     fn synchronize(&mut self) -> Result<(), BackendError> {
         Ok(())
+    }
+
+    fn compile_times(&self) -> CompileTimes {
+        self.times
     }
 
     fn counters(&self) -> Counters {
@@ -226,7 +232,7 @@ impl Backend for HostBackend {
 
 /// Loads a unit from its bytes: written to a private file, so that what runs is what was checked, and taken away
 /// at once, since a loaded library needs no name.
-fn load(library: &[u8], kernels: &[&str]) -> Result<Unit, BackendError> {
+fn load(library: &[u8], kernels: &[&str]) -> Result<Library, BackendError> {
     let place = std::env::temp_dir();
     let fail = |why: String| {
         let place = place.display();
@@ -240,5 +246,5 @@ fn load(library: &[u8], kernels: &[&str]) -> Result<Unit, BackendError> {
         .tempfile()
         .map_err(|error| fail(error.to_string()))?;
     file.write_all(library).and_then(|()| file.flush()).map_err(|error| fail(error.to_string()))?;
-    Unit::load(file.path(), kernels).map_err(fail)
+    Library::load(file.path(), kernels).map_err(fail)
 }

@@ -3,8 +3,8 @@
 //! One trait, three implementations: `cuda` (NVRTC and the driver), `host` (C compiled by `cc`, all cores),
 //! `interp` (the reference interpreter; small problems only).
 //!
-//! Invariants: only `cuda/ffi.rs` and `cuda/nvrtc.rs` name `cudarc`, and they and `host/ffi.rs` are the only ones
-//! with `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
+//! Invariants: only `cuda/ffi.rs` and `cuda/nvrtc.rs` name `cudarc`; they, `cuda/vector.rs` and `host/ffi.rs` are the only
+//! ones with `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
 //! ([`Backend::notices`] collects what a user should hear).
 
 mod blame;
@@ -13,11 +13,17 @@ pub mod cuda;
 pub mod host;
 pub mod interp;
 pub mod open;
+pub mod shared;
 pub mod signature;
 mod slots;
+mod units;
+pub mod vector;
 
 use kernelwright_codegen::kernel::{Element, Kernel};
 use serde::Serialize;
+
+pub use units::CompileTimes;
+pub use vector::{DeviceVector, VectorMut, VectorRef};
 
 /// A compiled kernel of a back end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +37,7 @@ pub struct BufferHandle(pub usize);
 pub trait Backend {
     /// `cuda`, `host` or `interp`, and the device's name.
     fn describe(&self) -> String;
-    /// Compiles kernels that belong together, in one unit.
+    /// Compiles kernels that belong together.
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError>;
     /// Allocates a buffer, filled with zeros.
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError>;
@@ -41,6 +47,17 @@ pub trait Backend {
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError>;
     /// Reads the first `values.len()` elements, converted to f64.
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError>;
+    /// Writes the first elements from memory of the caller.
+    fn write_from(&mut self, buffer: BufferHandle, from: VectorRef) -> Result<(), BackendError> {
+        match from {
+            VectorRef::F64(values) => self.write(buffer, values),
+            other => self.write(buffer, &other.on_host()?),
+        }
+    }
+    /// Reads the first elements into memory of the caller.
+    fn read_into(&mut self, buffer: BufferHandle, into: VectorMut) -> Result<(), BackendError> {
+        into.fill(|values| self.read(buffer, values))
+    }
     /// Enqueues a kernel with one buffer per global buffer of the kernel.
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError>;
     /// Waits for everything enqueued.
@@ -83,6 +100,10 @@ pub trait Backend {
     fn kernel_info(&self, kernel: KernelHandle) -> Option<KernelInfo> {
         let _ = kernel;
         None
+    }
+    /// Where the time of compiling went, summed over all calls.
+    fn compile_times(&self) -> CompileTimes {
+        CompileTimes::default()
     }
     /// What was done so far; shows that a parameter never recompiles and that memory stays flat.
     fn counters(&self) -> Counters {
@@ -232,7 +253,7 @@ fn no_buffer(handle: BufferHandle) -> BackendError {
 }
 
 /// Only what the verifier accepts is printed or interpreted.
-fn verified(kernels: &[Kernel]) -> Result<(), BackendError> {
+fn verified<K: std::borrow::Borrow<Kernel>>(kernels: &[K]) -> Result<(), BackendError> {
     kernelwright_codegen::kernel_verify::verify_all(kernels).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         BackendError::Argument(format!(

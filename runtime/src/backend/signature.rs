@@ -1,7 +1,7 @@
 //! What a back end must know of a kernel to launch it, and the check of every launch against it.
 
-use super::BackendError;
 use super::convert::{name_of, size_of};
+use super::{BackendError, BufferHandle};
 use kernelwright_codegen::kernel::{Access, Element, Kernel, Space};
 use kernelwright_codegen::print::dynamic_shared_bytes;
 
@@ -80,6 +80,22 @@ impl Signature {
             .and_then(|xy| xy.checked_mul(z))
             .filter(|&blocks| blocks <= i64::MAX as u64)
             .ok_or_else(|| BackendError::TooLarge(format!("kernel {}: a grid of {x} x {y} x {z} blocks", self.name)))
+    }
+
+    /// The buffers of a launch, after the check of all of them: `facts` tells element type and length.
+    pub fn take<'b, B>(
+        &self,
+        args: &[BufferHandle],
+        find: impl Fn(BufferHandle) -> Result<&'b B, BackendError>,
+        facts: impl Fn(&B) -> (Element, u64),
+    ) -> Result<Vec<&'b B>, BackendError> {
+        let buffers = args.iter().map(|&handle| find(handle)).collect::<Result<Vec<_>, BackendError>>()?;
+        let offer = |(handle, buffer): (&BufferHandle, &&B)| {
+            let (element, len) = facts(buffer);
+            Offered { id: handle.0, element, len }
+        };
+        self.check(&args.iter().zip(&buffers).map(offer).collect::<Vec<Offered>>())?;
+        Ok(buffers)
     }
 
     /// Checks number, types and sizes of arguments. A buffer that is written must not be passed twice: generated

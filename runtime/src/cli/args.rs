@@ -71,8 +71,8 @@ pub(super) struct ProgramArgs {
     /// Set a size or a parameter; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(super) set: Vec<(String, f64)>,
-    /// Precision of vectors, instead of the problem's.
-    #[arg(long, value_name = "f32|f64", value_parser = precision)]
+    /// Precision of vectors, instead of the problem's (mixed: solution and residual in f64, the loop in f32).
+    #[arg(long, value_name = "f32|f64|mixed", value_parser = precision)]
     pub(super) precision: Option<Precision>,
 }
 
@@ -112,12 +112,13 @@ Examples:
   kernelwright solve model.kw --set nx=256 --set omega=0.2 --precision f64 --tolerance 1e-10
   kernelwright solve model.kw --rhs f.npy --rhs-order i,j,k --guess u0.npy --out u.npy
   kernelwright solve model.kw --backend host --json
+  kernelwright solve cavity.kw --mesh cavity.msh --set N=5 --out fields.pvd --probes probes.csv
 
 Arrays have one axis per axis of the grid (and a leading one for the components, where there are several unknowns).
 --rhs-order and --guess-order name their axes, slowest first as NumPy shows them; without them they are in the order of
 --out: last axis of the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
 
-Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged (also interrupted);
+Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged, unstable, or interrupted;
 4 the back end is not available or failed.")]
 pub(super) struct SolveArgs {
     #[command(flatten)]
@@ -134,7 +135,7 @@ pub(super) struct SolveArgs {
     /// Names of the axes of --guess, slowest first.
     #[arg(long, value_name = "k,j,i", value_delimiter = ',', requires = "guess")]
     pub(super) guess_order: Vec<String>,
-    /// Write the solution (.npy, or .vti for ParaView).
+    /// Write the solution (.npy, or .vti for ParaView; of a system .vtu, or .pvd for a series in time).
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     /// Write the measure at every iteration.
@@ -143,33 +144,75 @@ pub(super) struct SolveArgs {
     /// Draw the convergence.
     #[arg(long, value_name = "FILE.svg")]
     pub(super) plot: Option<PathBuf>,
+    /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
+    #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
+    pub(super) mesh: Option<PathBuf>,
+    /// Write the values at the probes.
+    #[arg(long, value_name = "FILE.csv", help_heading = "Problems of systems")]
+    pub(super) probes: Option<PathBuf>,
+    /// Write a checkpoint at every output and when interrupted.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Go on from a checkpoint.
+    #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
+    pub(super) restart: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kernelwright bench model.kw --backend cuda --runs 20
+  kernelwright bench pcg --sizes 256x256x128,1024x1024x128 --precisions f32,f64
+  kernelwright bench pcg --backend host --sizes 64x64x64 --schedules all
   kernelwright bench model.kw --set nx=512 --json > before.json
+  kernelwright bench model.kw --compile --backend host
+  kernelwright bench model.kw --compile --architecture 90
 
-Every run starts from the problem's guess; the first one is not counted.")]
+`pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
+one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.")]
 pub(super) struct BenchArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
+    /// Sizes of the grid, one case for each.
+    #[arg(long, value_name = "NXxNYx…", value_delimiter = ',', value_parser = sizes)]
+    pub(super) sizes: Vec<Sizes>,
+    /// Precisions, one case for each.
+    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = precision)]
+    pub(super) precisions: Vec<Precision>,
+    /// Schedules by name, one case for each; `all` for all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "schedule")]
+    pub(super) schedules: Vec<String>,
+    /// Words a point that the floor moves; by default the fewest of a schedule with the program's own arithmetic (9 for
+    /// the model problem).
+    #[arg(long, value_name = "WORDS", value_parser = above_zero)]
+    pub(super) floor: Option<f64>,
     /// Counted runs.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) runs: u32,
+    /// Measure how long compiling takes instead: with an empty cache and with a full one, stage by stage.
+    #[arg(long)]
+    pub(super) compile: bool,
+    /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
+    #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
+    pub(super) architecture: Option<u32>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  kernelwright explain examples/programs/pressure_correction.kw")]
+Examples:
+  kernelwright explain examples/programs/pressure_correction.kw
+  kernelwright explain examples/programs/pressure_correction.kw --bandwidth 4240 --paper")]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub(super) compile: CompileArgs,
-    /// What the schedule is chosen for.
-    #[arg(long, value_enum, default_value = "cuda")]
-    pub(super) target: TargetArg,
+    /// Whose copy bandwidth is measured; the first of them that is there by default.
+    #[arg(long, value_enum)]
+    pub(super) target: Option<TargetArg>,
+    /// Copy bandwidth for predicted times, instead of a measured one.
+    #[arg(long, value_name = "GB/s", value_parser = above_zero)]
+    pub(super) bandwidth: Option<f64>,
+    /// Also count words and operations as the paper of the model problem does.
+    #[arg(long)]
+    pub(super) paper: bool,
 }
 
 #[derive(Debug, Args)]
@@ -251,6 +294,19 @@ impl From<TargetArg> for Target {
     }
 }
 
+/// Sizes of the axes of a grid.
+#[derive(Debug, Clone)]
+pub(super) struct Sizes(pub(super) Vec<usize>);
+
+/// `256x256x128`.
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let one = |size: &str| match size.trim().parse() {
+        Ok(0) | Err(_) => Err(format!("`{size}` is not a size; write 256x256x128")),
+        Ok(size) => Ok(size),
+    };
+    text.split('x').map(one).collect::<Result<Vec<usize>, String>>().map(Sizes)
+}
+
 fn part(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_string(), value.trim().to_string()))
@@ -263,12 +319,13 @@ fn assignment(text: &str) -> Result<(String, f64), String> {
     Ok((name.trim().to_string(), number))
 }
 
-/// `f32` or `f64`.
+/// `f32`, `f64` or `mixed`.
 fn precision(text: &str) -> Result<Precision, String> {
     match text {
         "f32" => Ok(Precision::F32),
         "f64" => Ok(Precision::F64),
-        _ => Err("vectors are f32 or f64".to_string()),
+        "mixed" => Ok(Precision::Mixed),
+        _ => Err("vectors are f32 or f64, or mixed".to_string()),
     }
 }
 
@@ -276,6 +333,12 @@ fn precision(text: &str) -> Result<Precision, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a tolerance is zero or greater".to_string()) }
+}
+
+/// A number greater than zero.
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if number > 0.0 && number.is_finite() { Ok(number) } else { Err("greater than zero".to_string()) }
 }
 
 #[derive(Debug, Args)]

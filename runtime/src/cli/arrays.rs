@@ -76,7 +76,7 @@ pub(super) fn write(
     let format = Format::of(path)?;
     let float = match precision {
         Precision::F32 => Float::F32,
-        Precision::F64 => Float::F64,
+        Precision::F64 | Precision::Mixed => Float::F64,
     };
     let run = || -> io::Result<()> {
         let target = BufWriter::new(File::create(path)?);

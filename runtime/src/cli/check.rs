@@ -18,7 +18,9 @@ pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<u8, Failure> {
                 let counts = [
                     (program.operators.len(), "operator"),
                     (program.solvers.len(), "solver"),
-                    (program.problems.len(), "problem"),
+                    (program.systems.len(), "system"),
+                    (program.steps.len(), "time step"),
+                    (program.problems.len() + program.runs.len(), "problem"),
                 ];
                 let text: Vec<String> =
                     counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| plural(*n, what)).collect();

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::args::{EmitArgs, TargetArg};
 use super::choose_scheduled;
 use super::failure::Failure;
+use super::march;
 use super::out::Out;
 use crate::load::load;
 use kernelwright_codegen::kernel::Kernel;
@@ -12,11 +13,16 @@ use kernelwright_codegen::print;
 
 pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
     let loaded = load(&args.compile.program.file)?;
-    let builder = choose_scheduled(&loaded, &args.compile);
-    let (_, problem) = builder.chosen()?;
-    let planned = builder.plan()?;
-    let module = builder.module(&planned.plan().program, args.target.into(), &problem)?;
-    let kernels = wanted(module.kernels, args.kernel.as_deref())?;
+    let kernels = match march::chosen(&loaded, args.compile.program.problem.as_deref())? {
+        Some(run) => march::kernels(&loaded, run, &args.compile.program, args.target.into())?,
+        None => {
+            let builder = choose_scheduled(&loaded, &args.compile);
+            let (_, problem) = builder.chosen()?;
+            let planned = builder.plan()?;
+            builder.module(&planned.plan().program, args.target.into(), &problem)?.kernels
+        }
+    };
+    let kernels = wanted(kernels, args.kernel.as_deref())?;
     let source = match args.target {
         TargetArg::Cuda => print::cuda(&kernels),
         TargetArg::Host => print::c(&kernels),

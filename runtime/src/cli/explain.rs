@@ -4,15 +4,22 @@ use kernelwright_codegen::loops::{Control, Program, Role};
 use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::plan::Plan;
 use kernelwright_codegen::plan::schedule::Arithmetic;
+use kernelwright_syntax::program::Problem;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
-use super::args::ExplainArgs;
-use super::choose_scheduled;
+use super::args::{ExplainArgs, TargetArg};
 use super::failure::Failure;
 use super::out::Out;
-use super::report::precision_name;
+use super::progress::seconds;
+use super::report::{precision_name, word_bytes};
 use super::table::columns;
 use super::verify::{fact_name, facts_json, standing};
+use super::{choose_scheduled, paper};
+use crate::backend::open::{Choice, open};
+use crate::backend::{Arithmetic as Rounding, BackendError};
+use crate::bandwidth::{Pattern, measure, sensible_bytes};
+use crate::cache::Cache;
 use crate::load::load;
 use crate::pipeline::{self, Planned};
 
@@ -26,19 +33,72 @@ pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     let operator = &planned.operator.name;
     let precision = precision_name(problem.precision);
     out.line(format!("{}: {solver} on {operator}, {} in {precision}", problem.name, sizes.join(" x ")))?;
-    schedules(&planned, out)?;
+    let speed = speed(args, &problem, &planned)?;
+    schedules(&planned, speed.as_ref(), out)?;
+    if args.paper {
+        paper::print(&loaded.program.operators[problem.operator], &planned, out)?;
+    }
     steps(&planned.plan().program, out)?;
     storage(&planned, out)?;
     let known = pipeline::facts(&loaded, &problem, &planned.operator)?;
     facts(&known, out)?;
-    out.object(&object(&planned, &problem.name, &known))?;
+    let mut object = object(&planned, &problem.name, &known, speed.as_ref());
+    if args.paper {
+        object["paper"] = paper::object(&loaded.program.operators[problem.operator], &planned);
+    }
+    out.object(&object)?;
     Ok(0)
 }
 
+/// What predicted times rest on.
+struct Speed {
+    /// Copy bandwidth.
+    bytes_per_second: f64,
+    /// Where it comes from.
+    source: String,
+    /// Bytes of one word at every point.
+    field_bytes: f64,
+}
+
+impl Speed {
+    /// Seconds of an iteration that moves so many words a point at the speed of a copy.
+    fn iteration(&self, words: f64) -> f64 {
+        words * self.field_bytes / self.bytes_per_second
+    }
+}
+
+/// The bandwidth that is given, or that of a device that is there.
+fn speed(args: &ExplainArgs, problem: &Problem, planned: &Planned) -> Result<Option<Speed>, Failure> {
+    let grid = planned.operator.space.grid();
+    let points = problem.sizes.iter().map(|size| *size as f64).product::<f64>() * grid.components as f64;
+    let field_bytes = points * word_bytes(problem.precision);
+    if let Some(given) = args.bandwidth {
+        return Ok(Some(Speed { bytes_per_second: given * 1e9, source: "as given".into(), field_bytes }));
+    }
+    let choice = match args.target {
+        None => Choice::Auto,
+        Some(TargetArg::Cuda) => Choice::Cuda(0),
+        Some(TargetArg::Host) => Choice::Host,
+    };
+    let mut backend = match open(choice, Rounding::default(), &Arc::new(Cache::of_user())) {
+        Ok(opened) => opened.backend,
+        Err(BackendError::Unavailable(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if backend.small_problems_only().is_some() {
+        return Ok(None);
+    }
+    let bytes = sensible_bytes(backend.target());
+    let measured = measure(backend.as_mut(), Pattern::Copy, bytes)?;
+    let source = format!("a copy on {}", backend.describe());
+    Ok(Some(Speed { bytes_per_second: measured.bytes_per_second, source, field_bytes }))
+}
+
 /// What a round of the loop costs under each schedule.
-fn schedules(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
+fn schedules(planned: &Planned, speed: Option<&Speed>, out: &mut Out) -> Result<(), Failure> {
     out.line("\nSchedules: per point and iteration")?;
-    let title = ["  ", "", "words", "operations", "divisions", "sweeps", "fences", "vectors", ""];
+    let title =
+        ["  ", "", "words", "loads", "stores", "time", "operations", "divisions", "sweeps", "fences", "vectors", ""];
     let mut rows = vec![title.map(String::from).to_vec()];
     for (number, plan) in planned.plans.iter().enumerate() {
         let (cost, mark) = (&plan.cost, if number == planned.chosen { "* " } else { "  " });
@@ -46,13 +106,22 @@ fn schedules(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
             Arithmetic::Same => "",
             Arithmetic::DifferentRecurrence => "different recurrence",
         };
-        let counts = [cost.words, cost.flops, cost.divisions, cost.sweeps, cost.fences, f64::from(cost.buffers)];
+        let rounded = |count: f64| ((100.0 * count).round() / 100.0).to_string();
         let mut row = vec![mark.to_string(), plan.schedule.name.clone()];
-        row.extend(counts.map(|count| (10.0 * count).round() / 10.0).map(|count| count.to_string()));
+        row.extend([cost.words, cost.loads, cost.stores].map(rounded));
+        row.push(speed.map_or("-".to_string(), |speed| seconds(speed.iteration(cost.words))));
+        row.extend([cost.flops, cost.divisions, cost.sweeps, cost.fences, f64::from(cost.buffers)].map(rounded));
         row.push(arithmetic.to_string());
         rows.push(row);
     }
     columns(&rows).iter().try_for_each(|line| out.line(line))?;
+    match speed {
+        Some(Speed { bytes_per_second, source, .. }) => out.line(format!(
+            "Time: an iteration's words at {} GB/s ({source}); vectors: beside the solution and the right-hand side",
+            (bytes_per_second / 1e8).round() / 10.0
+        ))?,
+        None => out.line("Time: no device to measure; --bandwidth GB/s predicts it")?,
+    }
     out.line("\nThe one that is used (*)")?;
     let text = planned.plan().schedule.text(&planned.graph);
     text.lines().skip(1).try_for_each(|line| out.line(line))
@@ -133,7 +202,7 @@ fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn axes(operator: &math::Operator, axes: &[usize]) -> String {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let letters: Vec<&str> = axes.iter().map(|axis| grid.axes[*axis].letter.as_str()).collect();
     if letters.is_empty() { "nothing".to_string() } else { letters.join(", ") }
 }
@@ -150,11 +219,14 @@ fn facts(known: &[KnownFact], out: &mut Out) -> Result<(), Failure> {
     columns(&rows).iter().try_for_each(|line| out.line(line))
 }
 
-fn schedule_object(plan: &Plan) -> Value {
+fn schedule_object(plan: &Plan, speed: Option<&Speed>) -> Value {
     json!({
         "name": plan.schedule.name,
         "same_arithmetic": plan.schedule.arithmetic == Arithmetic::Same,
         "words": plan.cost.words,
+        "loads": plan.cost.loads,
+        "stores": plan.cost.stores,
+        "predicted_seconds": speed.map(|speed| speed.iteration(plan.cost.words)),
         "coefficient_words": plan.cost.coefficient_words,
         "operations": plan.cost.flops,
         "divisions": plan.cost.divisions,
@@ -164,13 +236,14 @@ fn schedule_object(plan: &Plan) -> Value {
     })
 }
 
-fn object(planned: &Planned, problem: &str, known: &[KnownFact]) -> Value {
+fn object(planned: &Planned, problem: &str, known: &[KnownFact], speed: Option<&Speed>) -> Value {
     let vectors: Vec<Value> =
         owned(&planned.plan().program).iter().map(|(name, n)| json!({ "name": name, "buffers": n })).collect();
     json!({
         "problem": problem,
         "schedule": planned.plan().schedule.name,
-        "schedules": planned.plans.iter().map(schedule_object).collect::<Vec<_>>(),
+        "bytes_per_second": speed.map(|speed| speed.bytes_per_second),
+        "schedules": planned.plans.iter().map(|plan| schedule_object(plan, speed)).collect::<Vec<_>>(),
         "vectors": vectors,
         "tables": planned.operator.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
         "facts": facts_json(known),

@@ -15,6 +15,8 @@ mod report;
 mod table;
 
 mod bench;
+mod bench_compile;
+mod bench_dg;
 mod cache;
 mod check;
 mod convert;
@@ -24,6 +26,8 @@ mod explain;
 mod info;
 mod ir;
 mod list;
+mod march;
+mod paper;
 mod solve;
 mod verify;
 
@@ -100,8 +104,8 @@ fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
     }
 }
 
-/// Compiles a problem and says on standard error what the user should know.
-fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+/// The problem that the arguments name, with where and how far it is solved.
+fn compile_with<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
     let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
@@ -109,7 +113,12 @@ fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
     if let Some(iterations) = args.iterations {
         builder = builder.iterations(iterations);
     }
-    let solver = builder.compile()?;
+    builder
+}
+
+/// Compiles a problem and says on standard error what the user should know.
+fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
+    let solver = compile_with(loaded, args).compile()?;
     solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
     Ok(solver)
 }

@@ -25,13 +25,17 @@ impl Line {
     /// Shows the state, if it is time.
     pub(super) fn update(&mut self, progress: &Progress) {
         let first = *self.first.get_or_insert(*progress);
+        self.show(|| describe(&first, progress));
+    }
+
+    /// Shows a text, if it is time.
+    pub(super) fn show(&mut self, text: impl FnOnce() -> String) {
         if !self.terminal || self.last.is_some_and(|last| last.elapsed() < PAUSE) {
             return;
         }
         self.last = Some(Instant::now());
-        let text = describe(&first, progress);
         // A terminal that cannot be written to shows nothing; the solve goes on.
-        let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
+        let _ = write!(std::io::stderr(), "\r\x1b[2K{}", text());
         let _ = std::io::stderr().flush();
         self.shown = true;
     }

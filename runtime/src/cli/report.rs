@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::out::Out;
 use super::progress::seconds;
 use super::table::columns;
-use crate::solve::{Outcome, Report, Solver};
+use crate::solve::{Outcome, Report, Solver, Stages};
 use kernelwright_syntax::program::Precision;
 
 /// The closing table.
@@ -108,6 +108,7 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
         "restarts": report.restarts,
         "seconds": {
             "compile": report.timings.compile.as_secs_f64(),
+            "stages": stages(&report.timings.stages),
             "setup": report.timings.setup.as_secs_f64(),
             "solve": report.timings.solve.as_secs_f64(),
         },
@@ -117,10 +118,32 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
     })
 }
 
+/// Stages of compiling, in seconds.
+pub(super) fn stages(stages: &Stages) -> Value {
+    json!({
+        "plan": stages.plan.as_secs_f64(),
+        "map": stages.map.as_secs_f64(),
+        "verify": stages.backend.verify.as_secs_f64(),
+        "print": stages.backend.print.as_secs_f64(),
+        "build": stages.backend.build.as_secs_f64(),
+        "load": stages.backend.load.as_secs_f64(),
+        "allocate": stages.allocate.as_secs_f64(),
+    })
+}
+
 /// The word of the language.
 pub(super) fn precision_name(precision: Precision) -> &'static str {
     match precision {
         Precision::F32 => "f32",
         Precision::F64 => "f64",
+        Precision::Mixed => "mixed",
+    }
+}
+
+/// Bytes of a word of the vectors that a loop moves.
+pub(super) fn word_bytes(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 | Precision::Mixed => 4.0,
+        Precision::F64 => 8.0,
     }
 }

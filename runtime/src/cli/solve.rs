@@ -15,16 +15,20 @@ use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::Line;
 use super::verify::fact_name;
-use super::{compile, report};
+use super::{compile, march, report};
 use crate::load::{Loaded, load};
 use crate::outputs::{history, plot};
 use crate::pipeline;
 use crate::solve::{Inputs, Report, Solver};
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
+    let loaded = load(&args.run.compile.program.file)?;
+    if let Some(run) = march::chosen(&loaded, args.run.compile.program.problem.as_deref())? {
+        return march::run(&loaded, run, args, out);
+    }
+    march::refuse_for_operators(args)?;
     // What is wrong with the command line should not show after an hour of solving.
     args.out.as_deref().map(Format::of).transpose()?;
-    let loaded = load(&args.run.compile.program.file)?;
     let mut solver = compile(&loaded, &args.run)?;
     warn_of_refuted(&loaded, &solver)?;
     solver.measure_copy_bandwidth()?;
@@ -80,7 +84,7 @@ fn watched(solver: &mut Solver, inputs: &Inputs) -> Result<Report, Failure> {
 }
 
 /// Set by the first Ctrl-C; the second one ends the process.
-fn interrupt_flag() -> Arc<AtomicBool> {
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let interrupt = signal_hook::consts::SIGINT;
     // In this order: the shutdown looks at the flag before this signal sets it. Without a handler (an exotic

@@ -1,22 +1,25 @@
 //! Text in columns.
 
-/// Lines of cells, each column as wide as its widest cell; cells that are numbers are set to the right.
+/// Lines of cells, each column as wide as its widest cell; columns of numbers, but for a title, are set to the right.
 pub(super) fn columns(rows: &[Vec<String>]) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
     let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
-    rows.iter().map(|row| line(row, &widths)).collect()
+    let number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
+    let below = if rows.len() > 1 { &rows[1..] } else { rows };
+    let numbers = |column: usize| below.iter().filter_map(|row| row.get(column)).all(|c| c.is_empty() || number(c));
+    let right: Vec<bool> = (0..count).map(numbers).collect();
+    rows.iter().map(|row| line(row, &widths, &right)).collect()
 }
 
-fn line(row: &[String], widths: &[usize]) -> String {
+fn line(row: &[String], widths: &[usize], right: &[bool]) -> String {
     let mut out = String::new();
-    for (cell, width) in row.iter().zip(widths) {
+    for ((cell, width), right) in row.iter().zip(widths).zip(right) {
         if !out.is_empty() {
             out.push_str("  ");
         }
         let space = " ".repeat(width - cell.chars().count());
-        let number = cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
-        if number { out.extend([space.as_str(), cell]) } else { out.extend([cell, space.as_str()]) }
+        if *right { out.extend([space.as_str(), cell]) } else { out.extend([cell, space.as_str()]) }
     }
     out.trim_end().to_string()
 }

@@ -6,13 +6,19 @@
 
 use std::cell::{Cell, RefCell};
 
-use kernelwright_syntax::program::{BinaryOp, CompareOp, Condition, Expr, ExprKind, Function, Operator, Shift};
+use rayon::prelude::*;
+
+use kernelwright_codegen::real;
+use kernelwright_syntax::program::{Condition, Expr, ExprKind, Operator, Shift};
 
 /// A position: one letter per axis; absent axes are zero.
 pub type Position = [i64; 3];
 
 /// Positions outside the grid, on each side, whose values are kept in tables.
 const MARGIN: i64 = 4;
+
+/// Values that a core computes at once, about: many more than a table has.
+const AT_ONCE: usize = 1 << 14;
 
 /// Evaluates expressions of one operator for given sizes and parameters.
 pub struct Evaluator<'p> {
@@ -60,10 +66,10 @@ impl<'p> Evaluator<'p> {
             ExprKind::Let(named, shift) => self.named(*named, shifted(at, shift))?,
             ExprKind::Data(..) | ExprKind::Unknown(..) | ExprKind::Flux(..) => return Err(NotPlain),
             ExprKind::Neg(a) => -self.value(a, at)?,
-            ExprKind::Binary(op, a, b) => binary(*op, self.value(a, at)?, self.value(b, at)?),
+            ExprKind::Binary(op, a, b) => real::binary(*op, self.value(a, at)?, self.value(b, at)?),
             ExprKind::Call(function, args) => {
                 let args: Result<Vec<f64>, NotPlain> = args.iter().map(|arg| self.value(arg, at)).collect();
-                call(*function, &args?)
+                real::call(*function, &args?)
             }
             ExprKind::If(condition, a, b) => {
                 let chosen = if self.holds(condition, at)? { a } else { b };
@@ -72,16 +78,27 @@ impl<'p> Evaluator<'p> {
         })
     }
 
-    /// Values at all positions of a box from `from` on, axis 0 fastest.
+    /// Values at all positions of a box from `from` on, axis 0 fastest; rows are shared out to all cores.
     pub fn fill(&self, expr: &Expr, from: Position, extents: [usize; 3]) -> Result<Vec<f64>, NotPlain> {
-        let mut values = Vec::with_capacity(extents.iter().product());
-        for k in 0..extents[2] as i64 {
-            for j in 0..extents[1] as i64 {
-                for i in 0..extents[0] as i64 {
-                    values.push(self.value(expr, [from[0] + i, from[1] + j, from[2] + k])?);
+        let len: usize = extents.iter().product();
+        if let ExprKind::Number(number) = expr.kind {
+            return Ok(vec![number; len]);
+        }
+        let mut values = vec![0.0; len];
+        let rows = (AT_ONCE / extents[0].max(1)).max(1);
+        let (operator, sizes, params) = (self.operator, self.sizes, self.params);
+        values.par_chunks_mut((rows * extents[0]).max(1)).enumerate().try_for_each(|(piece, values)| {
+            // What was computed before is kept per piece; it changes no value.
+            let own = Evaluator::new(operator, sizes, params);
+            for (row, values) in values.chunks_mut(extents[0]).enumerate() {
+                let row = piece * rows + row;
+                let (j, k) = ((row % extents[1]) as i64, (row / extents[1]) as i64);
+                for (value, i) in values.iter_mut().zip(from[0]..) {
+                    *value = own.value(expr, [i, from[1] + j, from[2] + k])?;
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(values)
     }
 
@@ -117,7 +134,7 @@ impl<'p> Evaluator<'p> {
 
     fn holds(&self, condition: &Condition, at: Position) -> Result<bool, NotPlain> {
         Ok(match condition {
-            Condition::Compare(op, a, b) => compare(*op, self.value(a, at)?, self.value(b, at)?),
+            Condition::Compare(op, a, b) => real::compare(*op, self.value(a, at)?, self.value(b, at)?),
             Condition::And(a, b) => self.holds(a, at)? && self.holds(b, at)?,
             Condition::Or(a, b) => self.holds(a, at)? || self.holds(b, at)?,
             Condition::Not(a) => !self.holds(a, at)?,
@@ -127,44 +144,4 @@ impl<'p> Evaluator<'p> {
 
 fn shifted(at: Position, shift: &Shift) -> Position {
     std::array::from_fn(|axis| at[axis] + i64::from(shift[axis]))
-}
-
-fn binary(op: BinaryOp, a: f64, b: f64) -> f64 {
-    match op {
-        BinaryOp::Add => a + b,
-        BinaryOp::Sub => a - b,
-        BinaryOp::Mul => a * b,
-        BinaryOp::Div => a / b,
-    }
-}
-
-fn compare(op: CompareOp, a: f64, b: f64) -> bool {
-    match op {
-        CompareOp::Lt => a < b,
-        CompareOp::Le => a <= b,
-        CompareOp::Gt => a > b,
-        CompareOp::Ge => a >= b,
-        CompareOp::Eq => a == b,
-        CompareOp::Ne => a != b,
-    }
-}
-
-/// A built-in function; the checker has counted the arguments.
-fn call(function: Function, args: &[f64]) -> f64 {
-    let a = args.first().copied().unwrap_or(f64::NAN);
-    let b = args.get(1).copied().unwrap_or(f64::NAN);
-    match function {
-        Function::Sqrt => a.sqrt(),
-        Function::Exp => a.exp(),
-        Function::Log => a.ln(),
-        Function::Sin => a.sin(),
-        Function::Cos => a.cos(),
-        Function::Tan => a.tan(),
-        Function::Tanh => a.tanh(),
-        Function::Abs => a.abs(),
-        Function::Floor => a.floor(),
-        Function::Pow => a.powf(b),
-        Function::Min => a.min(b),
-        Function::Max => a.max(b),
-    }
 }

@@ -124,12 +124,15 @@ impl Context<'_> {
     /// A vector of all components, one source each.
     pub fn vector(&self, what: &str, sources: &[Source]) -> Result<Vec<f64>, String> {
         let shape = Shape::of_vector(self.operator, &self.problem.sizes);
-        let mut values = Vec::with_capacity(shape.len() * sources.len());
-        for (component, source) in sources.iter().enumerate() {
-            let from = (component * shape.len()) as u64;
-            values.extend(self.array(source, &shape, from).map_err(|reason| format!("{what}: {reason}"))?);
+        let component = |(number, source): (usize, &Source)| {
+            let from = (number * shape.len()) as u64;
+            self.array(source, &shape, from).map_err(|reason| format!("{what}: {reason}"))
+        };
+        if let [source] = sources {
+            return component((0, source));
         }
-        Ok(values)
+        let parts: Result<Vec<Vec<f64>>, String> = sources.iter().enumerate().map(component).collect();
+        Ok(parts?.concat())
     }
 
     /// A data array, by number.

@@ -9,8 +9,11 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
 use super::engine::Engine;
+use super::outcome::Stages;
+use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
-use crate::backend::open::{Choice, open};
+use crate::backend::open::{Choice, Opened, open};
+use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
@@ -114,6 +117,10 @@ impl<'l> Builder<'l> {
         let number = match &self.problem {
             Some(name) => names().position(|own| own == name).ok_or_else(|| unknown("problem", name, names()))?,
             None if program.problems.len() == 1 => 0,
+            None if program.problems.is_empty() && !program.runs.is_empty() => {
+                let why = "its problems are of systems, which `solve` and `emit` know";
+                return Err(Error::Usage(format!("{}: {why}", program.file)));
+            }
             None if program.problems.is_empty() => {
                 return Err(Error::Input(format!("{} declares no problem", program.file)));
             }
@@ -138,6 +145,15 @@ impl<'l> Builder<'l> {
         pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
     }
 
+    /// As [`Builder::plan`], without the schedules that are only used when asked for.
+    ///
+    /// # Errors
+    /// As [`Builder::plan`].
+    pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
+        let (_, problem) = self.chosen()?;
+        pipeline::plan_to_run(&self.loaded.program, &problem, self.schedule.as_deref())
+    }
+
     /// The kernels of a scheduled loop for a target.
     ///
     /// # Errors
@@ -151,11 +167,40 @@ impl<'l> Builder<'l> {
     /// # Errors
     /// As [`Builder::plan`], and a back end that is not there.
     pub fn compile(&self) -> Result<Solver, Error> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
-        let opened = open(self.choice, self.arithmetic, &cache)?;
+        let opened = self.opened()?;
         let mut solver = self.compile_on(opened.backend)?;
         solver.notices.splice(0..0, opened.notices);
         Ok(solver)
+    }
+
+    /// Opens the back end alone.
+    ///
+    /// # Errors
+    /// A back end that is not there.
+    pub fn open(&self) -> Result<Box<dyn Backend>, Error> {
+        Ok(self.opened()?.backend)
+    }
+
+    fn opened(&self) -> Result<Opened, Error> {
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
+        Ok(open(self.choice, self.arithmetic, &cache)?)
+    }
+
+    /// In mixed precision, what is kept in f64; it shares the back end.
+    fn refined(
+        &self,
+        backend: Box<dyn Backend>,
+        problem: &Problem,
+    ) -> Result<(Box<dyn Backend>, Option<Refinement>), Error> {
+        if problem.precision != Precision::Mixed {
+            return Ok((backend, None));
+        }
+        let shared = Shared::new(backend);
+        let residual = pipeline::residual(&self.loaded.program, problem)?;
+        let (target, limit) = (shared.target(), problem.iterations);
+        let module = pipeline::module(&residual.0, target, Precision::F64, limit, &self.variant)?;
+        let refinement = Refinement::new(residual, module, &shared, limit)?;
+        Ok((Box::new(shared), Some(refinement)))
     }
 
     /// Compiles and loads on a given back end.
@@ -166,12 +211,17 @@ impl<'l> Builder<'l> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
         let schedule = self.schedule.as_deref();
-        let planned = pipeline::plan(&self.loaded.program, &problem, schedule)?;
+        let planned = pipeline::plan_to_run(&self.loaded.program, &problem, schedule)?;
+        let planning = begin.elapsed();
         let plan = planned.plan();
         let words = Some(plan.cost.words);
+        let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
+        let mapping = begin.elapsed() - planning;
+        let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         let notices = engine.notices();
+        let stages = Stages { plan: planning, map: mapping, ..engine.stages };
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
@@ -179,6 +229,7 @@ impl<'l> Builder<'l> {
             problem,
             folder: self.loaded.folder.clone(),
             engine,
+            refinement,
             set: self.set.clone(),
             stale: Stale {
                 params: true,
@@ -188,6 +239,8 @@ impl<'l> Builder<'l> {
                 given_rhs: false,
             },
             compile_time: begin.elapsed(),
+            stages,
+            schedule: name,
             words,
             copy_bandwidth: None,
             notices,

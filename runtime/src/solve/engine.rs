@@ -1,15 +1,18 @@
 //! A compiled loop on a back end: its kernels, its buffers and which version of each vector is current.
 
+use std::time::Instant;
+
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::{self, Role, ScalarId, VectorId, Version};
 use kernelwright_codegen::math;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::Error;
-use super::cursor::Step;
+use super::cursor::{Cursor, Step};
+use super::outcome::Stages;
 use super::queue::Queue;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, Counters, KernelHandle};
+use crate::backend::{Backend, BufferHandle, Counters, KernelHandle, VectorMut, VectorRef};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -25,6 +28,8 @@ pub struct Engine {
     pub(super) limit: u32,
     /// Whether parameters or data changed since the tables were evaluated.
     pub(super) stale: bool,
+    /// Stages of compiling that happened here.
+    pub(super) stages: Stages,
 }
 
 /// The back end with everything on it; separate from the program so that cursors may borrow the latter.
@@ -55,7 +60,10 @@ impl Engine {
         limit: u32,
     ) -> Result<Self, Error> {
         check_shape(&program, &module)?;
+        let before = backend.compile_times();
         let kernels = backend.compile(&module.kernels)?;
+        let stages = Stages { backend: backend.compile_times().since(before), ..Stages::default() };
+        let begin = Instant::now();
         let mut device = Device {
             vectors: Vec::with_capacity(program.vectors.len()),
             current: vec![0; program.vectors.len()],
@@ -72,7 +80,8 @@ impl Engine {
         };
         device.allocate(&program)?;
         let raises = Raises::of(&program);
-        Ok(Engine { program, raises, device, limit, stale: true })
+        let stages = Stages { allocate: begin.elapsed(), ..stages };
+        Ok(Engine { program, raises, device, limit, stale: true, stages })
     }
 
     /// The loop program this runs.
@@ -131,25 +140,27 @@ impl Engine {
     }
 
     /// Sets a data array of the operator, by number.
-    pub fn set_data(&mut self, number: usize, values: &[f64]) -> Result<(), Error> {
+    pub fn set_data<'v>(&mut self, number: usize, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        let values = values.into();
         let name = &self.program.operator.data[number].name;
         expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
         self.stale = true;
-        self.device.write(self.device.data[number], values)
+        self.device.write_from(self.device.data[number], values)
     }
 
     /// Sets the right-hand side.
-    pub fn set_rhs(&mut self, values: &[f64]) -> Result<(), Error> {
-        self.write_role("the right-hand side", Role::Rhs, values)
+    pub fn set_rhs<'v>(&mut self, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        self.write_role("the right-hand side", Role::Rhs, values.into())
     }
 
     /// Sets the initial guess. Without it a solve starts from the solution of the one before.
-    pub fn set_guess(&mut self, values: &[f64]) -> Result<(), Error> {
-        self.write_role("the guess", Role::Solution, values)
+    pub fn set_guess<'v>(&mut self, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
+        self.write_role("the guess", Role::Solution, values.into())
     }
 
     /// Reads the solution.
-    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
+    pub fn read_solution<'v>(&mut self, values: impl Into<VectorMut<'v>>) -> Result<(), Error> {
+        let values = values.into();
         expect_len("the solution", values.len(), self.vector_len())?;
         match vector_of(&self.program, Role::Solution) {
             Some(vector) => self.device.read_vector(vector, values),
@@ -167,7 +178,32 @@ impl Engine {
         Ok(self.device.backend.synchronize()?)
     }
 
-    fn write_role(&mut self, what: &str, role: Role, values: &[f64]) -> Result<(), Error> {
+    /// Sets everything as it is before a solve.
+    pub(super) fn begin(&mut self, tolerance: f64) -> Result<(), Error> {
+        let mut scalars = vec![0.0; self.program.scalars.len().max(ScalarId::RESERVED)];
+        scalars[ScalarId::TOLERANCE.0] = tolerance;
+        self.device.set_scalars(&scalars)?;
+        self.device.clear_status()?;
+        self.device.fill_random(&self.program)
+    }
+
+    /// Runs a section from beginning to end, whatever was raised before; returns the status it leaves.
+    pub(super) fn run(&mut self, section: Section) -> Result<i32, Error> {
+        let control = match section {
+            Section::Prepare => &self.program.prepare,
+            Section::Start => &self.program.start,
+            Section::Residual => &self.program.residual,
+            Section::Finish => &self.program.finish,
+        };
+        self.device.clear_status()?;
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            self.device.perform(step)?;
+        }
+        Ok(self.device.status()?.0)
+    }
+
+    fn write_role(&mut self, what: &str, role: Role, values: VectorRef) -> Result<(), Error> {
         expect_len(what, values.len(), self.vector_len())?;
         match vector_of(&self.program, role) {
             Some(vector) => self.device.write_vector(vector, values),
@@ -177,7 +213,27 @@ impl Engine {
     }
 }
 
+/// A section of a program that can be run by itself.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub(super) enum Section {
+    Prepare,
+    Start,
+    Residual,
+    Finish,
+}
+
 impl Device {
+    /// The current buffer of a vector.
+    pub(super) fn current(&self, vector: VectorId) -> BufferHandle {
+        self.vectors[vector.0][self.current[vector.0] as usize]
+    }
+
+    /// The current buffer of the vector with a role.
+    pub(super) fn of_role(&self, program: &loops::Program, role: Role) -> Option<BufferHandle> {
+        vector_of(program, role).map(|vector| self.current(vector))
+    }
+
     fn allocate(&mut self, program: &loops::Program) -> Result<(), Error> {
         let (real, len) = (self.module.real, self.module.vector_len);
         for vector in &program.vectors {
@@ -267,7 +323,7 @@ impl Device {
     }
 
     /// Enqueues what was put off; to be called before anything that depends on it.
-    fn flush(&mut self) -> Result<(), Error> {
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
         Ok(self.queue.flush(self.backend.as_mut())?)
     }
 
@@ -340,14 +396,20 @@ impl Device {
         Ok(values)
     }
 
-    fn write_vector(&mut self, vector: VectorId, values: &[f64]) -> Result<(), Error> {
-        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        self.write(buffer, values)
+    /// As [`Device::write`], from memory of the caller.
+    fn write_from(&mut self, buffer: BufferHandle, values: VectorRef) -> Result<(), Error> {
+        self.flush()?;
+        Ok(self.backend.write_from(buffer, values)?)
     }
 
-    fn read_vector(&mut self, vector: VectorId, values: &mut [f64]) -> Result<(), Error> {
+    fn write_vector(&mut self, vector: VectorId, values: VectorRef) -> Result<(), Error> {
+        self.write_from(self.vectors[vector.0][self.current[vector.0] as usize], values)
+    }
+
+    fn read_vector(&mut self, vector: VectorId, values: VectorMut) -> Result<(), Error> {
+        self.flush()?;
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        self.read(buffer, values)
+        Ok(self.backend.read_into(buffer, values)?)
     }
 }
 
@@ -369,7 +431,7 @@ fn param_count(program: &loops::Program) -> usize {
 
 /// Elements of a data array: the sizes of its axes, plus one along the axis whose faces it lives on.
 fn data_len(operator: &math::Operator, number: usize) -> u64 {
-    let math::Space::Axes(grid) = &operator.space;
+    let grid = operator.space.grid();
     let data = &operator.data[number];
     let extent = |axis: &usize| grid.axes[*axis].size + u64::from(data.half == Some(*axis));
     data.axes.iter().map(extent).product()

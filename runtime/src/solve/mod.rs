@@ -11,12 +11,13 @@ mod driver;
 mod cursor;
 mod raise;
 mod verdict;
+mod refine;
 mod outcome;
 
 pub use builder::Builder;
 pub use driver::{Limits, Watch};
 pub use engine::Engine;
-pub use outcome::{Outcome, Progress, Report, Timings, Traffic};
+pub use outcome::{Outcome, Progress, Report, Stages, Timings, Traffic};
 pub use solver::{Guess, Inputs, Solution, Solver};
 
 use kernelwright_syntax::diagnostic::Diagnostics;

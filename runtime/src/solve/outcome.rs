@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::backend::CompileTimes;
 use kernelwright_syntax::program;
 
 /// How a solve ended.
@@ -95,10 +96,25 @@ pub struct Report {
 pub struct Timings {
     /// From the program to loaded kernels; once per solver.
     pub compile: Duration,
+    /// The stages of that.
+    pub stages: Stages,
     /// Tables and the transfer of inputs.
     pub setup: Duration,
     /// Sections and loop, until the device is done.
     pub solve: Duration,
+}
+
+/// Stages of the way from a checked program to kernels that can be launched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stages {
+    /// Lowering, tracing, the choice of a schedule and carrying it out.
+    pub plan: Duration,
+    /// From sweeps to kernels.
+    pub map: Duration,
+    /// In the back end: verifying, printing, compiling or the cache, loading.
+    pub backend: CompileTimes,
+    /// Buffers of vectors, tables and scalars.
+    pub allocate: Duration,
 }
 
 /// Memory traffic of the loop.

@@ -23,7 +23,9 @@ use super::Error;
 use super::builder::Builder;
 use super::driver::{Limits, Watch};
 use super::engine::Engine;
-use super::outcome::{Report, Traffic};
+use super::outcome::{Report, Stages, Traffic};
+use super::refine::Refinement;
+use crate::backend::{VectorMut, VectorRef};
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
 
@@ -37,10 +39,15 @@ pub struct Solver {
     pub(super) problem: Problem,
     pub(super) folder: PathBuf,
     pub(super) engine: Engine,
+    /// In mixed precision, what is kept in f64.
+    pub(super) refinement: Option<Refinement>,
     /// Sizes and parameters set so far.
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
     pub(super) compile_time: Duration,
+    pub(super) stages: Stages,
+    /// Name of the schedule.
+    pub(super) schedule: String,
     /// Words per point and iteration of the schedule.
     pub(super) words: Option<f64>,
     /// Measured copy bandwidth of the device, bytes per second.
@@ -68,15 +75,15 @@ pub enum Guess<'a> {
     /// The solution of the solve before.
     Previous,
     /// These values, one component after another, axis 0 fastest.
-    Values(&'a [f64]),
+    Values(VectorRef<'a>),
 }
 
 /// What changes from solve to solve; nothing at all by default.
 #[derive(Default)]
 pub struct Inputs<'a> {
     params: Vec<(&'a str, f64)>,
-    data: Vec<(&'a str, &'a [f64])>,
-    rhs: Option<&'a [f64]>,
+    data: Vec<(&'a str, VectorRef<'a>)>,
+    rhs: Option<VectorRef<'a>>,
     guess: Guess<'a>,
 }
 
@@ -93,20 +100,20 @@ impl<'a> Inputs<'a> {
     }
 
     /// Sets a data array: axis 0 fastest, one value more along an axis on whose faces it lives.
-    pub fn data(mut self, name: &'a str, values: &'a [f64]) -> Self {
-        self.data.push((name, values));
+    pub fn data(mut self, name: &'a str, values: impl Into<VectorRef<'a>>) -> Self {
+        self.data.push((name, values.into()));
         self
     }
 
-    /// Sets the right-hand side: one component after another, axis 0 fastest.
-    pub fn rhs(mut self, values: &'a [f64]) -> Self {
-        self.rhs = Some(values);
+    /// Sets the right-hand side, a slice or memory of the device: one component after another, axis 0 fastest.
+    pub fn rhs(mut self, values: impl Into<VectorRef<'a>>) -> Self {
+        self.rhs = Some(values.into());
         self
     }
 
     /// Starts from these values.
-    pub fn guess(mut self, values: &'a [f64]) -> Self {
-        self.guess = Guess::Values(values);
+    pub fn guess(mut self, values: impl Into<VectorRef<'a>>) -> Self {
+        self.guess = Guess::Values(values.into());
         self
     }
 
@@ -148,14 +155,40 @@ impl Solver {
         &self.program.operators[self.problem.operator]
     }
 
-    /// The engine below.
+    /// The engine below: of the loop.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Name of the schedule that is used.
+    pub fn schedule(&self) -> &str {
+        &self.schedule
+    }
+
+    /// The copy bandwidth measured last, in bytes per second.
+    pub fn copy_bandwidth(&self) -> Option<f64> {
+        self.copy_bandwidth
+    }
+
+    /// What bounds the solves that follow.
+    pub fn limits(&self) -> Limits {
+        Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations }
+    }
+
+    /// Bounds the solves that follow. The number of iterations is at most the one the problem was compiled with.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.problem.tolerance = limits.tolerance;
+        self.problem.iterations = limits.iterations.min(self.engine.limit);
     }
 
     /// What the user should know about the choices made while compiling.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// How long compiling took.
+    pub fn stages(&self) -> &Stages {
+        &self.stages
     }
 
     /// Measures the copy bandwidth of the device, which reports compare with.
@@ -175,17 +208,17 @@ impl Solver {
     pub fn solve(&mut self, inputs: &Inputs) -> Result<Solution, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
         let mut values = vec![0.0; self.len()];
-        self.engine.read_solution(&mut values)?;
+        self.read_solution(&mut values)?;
         Ok(Solution { values, report })
     }
 
-    /// Solves into an array of the caller.
+    /// Solves into memory of the caller: a slice, or memory of the device, where the solution then stays.
     ///
     /// # Errors
     /// As [`Solver::solve`].
-    pub fn solve_into(&mut self, inputs: &Inputs, values: &mut [f64]) -> Result<Report, Error> {
+    pub fn solve_into<'v>(&mut self, inputs: &Inputs, values: impl Into<VectorMut<'v>>) -> Result<Report, Error> {
         let report = self.solve_watched(inputs, &mut |_| ControlFlow::Continue(()))?;
-        self.engine.read_solution(values)?;
+        self.read_solution(values)?;
         Ok(report)
     }
 
@@ -199,10 +232,13 @@ impl Solver {
         self.take_data(&inputs.data)?;
         self.take_vectors(inputs)?;
         let transfer = begin.elapsed();
-        let limits = Limits { tolerance: self.problem.tolerance, iterations: self.problem.iterations };
-        let mut report = self.engine.solve(limits, watch)?;
+        let limits = self.limits();
+        let mut report = match &mut self.refinement {
+            Some(refinement) => refinement.solve(&mut self.engine, limits, watch)?,
+            None => self.engine.solve(limits, watch)?,
+        };
         report.timings.setup += transfer;
-        report.timings.compile = self.compile_time;
+        (report.timings.compile, report.timings.stages) = (self.compile_time, self.stages);
         report.traffic = self.traffic(&report);
         Ok(report)
     }
@@ -211,8 +247,23 @@ impl Solver {
     ///
     /// # Errors
     /// A wrong length, or a back end that fails.
-    pub fn read_solution(&mut self, values: &mut [f64]) -> Result<(), Error> {
-        self.engine.read_solution(values)
+    pub fn read_solution<'v>(&mut self, values: impl Into<VectorMut<'v>>) -> Result<(), Error> {
+        self.main().read_solution(values)
+    }
+
+    /// The engine that holds right-hand side and solution.
+    fn main(&mut self) -> &mut Engine {
+        match &mut self.refinement {
+            Some(refinement) => &mut refinement.engine,
+            None => &mut self.engine,
+        }
+    }
+
+    fn set_data(&mut self, number: usize, values: VectorRef) -> Result<(), Error> {
+        if let Some(refinement) = &mut self.refinement {
+            refinement.engine.set_data(number, values)?;
+        }
+        self.engine.set_data(number, values)
     }
 
     fn take_params(&mut self, params: &[(&str, f64)]) -> Result<(), Error> {
@@ -234,6 +285,9 @@ impl Solver {
         (self.problem.params, self.problem.solver_params) = (changed.params, changed.solver_params);
         let values = [self.problem.parameters(), self.problem.solver_params.clone()].concat();
         self.engine.set_params(&values)?;
+        if let Some(refinement) = &mut self.refinement {
+            refinement.engine.set_params(&values)?;
+        }
         self.stale.params = false;
         // Expressions may read what changed.
         for (number, source) in self.problem.data.iter().enumerate() {
@@ -243,19 +297,19 @@ impl Solver {
         Ok(())
     }
 
-    fn take_data(&mut self, data: &[(&str, &[f64])]) -> Result<(), Error> {
+    fn take_data(&mut self, data: &[(&str, VectorRef)]) -> Result<(), Error> {
         for (name, values) in data {
             let operator = &self.program.operators[self.problem.operator];
             let Some(number) = operator.data.iter().position(|data| data.name == *name) else {
                 return Err(unknown("data array", name, operator.data.iter().map(|data| data.name.as_str())));
             };
-            self.engine.set_data(number, values)?;
+            self.set_data(number, *values)?;
             (self.stale.data[number], self.stale.given_data[number]) = (false, true);
         }
         for number in 0..self.stale.data.len() {
             if self.stale.data[number] {
                 let values = self.context(|context| context.data(number))?;
-                self.engine.set_data(number, &values)?;
+                self.set_data(number, VectorRef::F64(&values))?;
                 self.stale.data[number] = false;
             }
         }
@@ -264,20 +318,20 @@ impl Solver {
 
     fn take_vectors(&mut self, inputs: &Inputs) -> Result<(), Error> {
         if let Some(rhs) = inputs.rhs {
-            self.engine.set_rhs(rhs)?;
+            self.main().set_rhs(rhs)?;
             (self.stale.rhs, self.stale.given_rhs) = (false, true);
         }
         if self.stale.rhs {
             let rhs = self.context(|context| context.vector("rhs", &context.problem.rhs))?;
-            self.engine.set_rhs(&rhs)?;
+            self.main().set_rhs(&rhs)?;
             self.stale.rhs = false;
         }
         match inputs.guess {
             Guess::Previous => Ok(()),
-            Guess::Values(values) => self.engine.set_guess(values),
+            Guess::Values(values) => self.main().set_guess(values),
             Guess::Problem => {
                 let guess = self.context(|context| context.vector("guess", &context.problem.guess))?;
-                self.engine.set_guess(&guess)
+                self.main().set_guess(&guess)
             }
         }
     }
@@ -299,7 +353,7 @@ impl Solver {
 
     fn word_bytes(&self) -> usize {
         match self.problem.precision {
-            kernelwright_syntax::program::Precision::F32 => 4,
+            kernelwright_syntax::program::Precision::F32 | kernelwright_syntax::program::Precision::Mixed => 4,
             kernelwright_syntax::program::Precision::F64 => 8,
         }
     }

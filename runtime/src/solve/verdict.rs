@@ -7,9 +7,9 @@ use super::outcome::Outcome;
 
 /// A true measure within this factor of what rounding allows counts as attained when starting over gained nothing: the
 /// estimate bounds the rounding errors from a sum of magnitudes and is good to a small factor only.
-const NEAR_ATTAINABLE: f64 = 4.0;
+pub(super) const NEAR_ATTAINABLE: f64 = 4.0;
 /// Starting over is worth another try when the true measure fell by this factor.
-const GAIN: f64 = 0.5;
+pub(super) const GAIN: f64 = 0.5;
 
 /// What to do next.
 #[derive(Debug, PartialEq)]
@@ -51,12 +51,12 @@ impl Verdict {
                 Some(info) if met && Outcome::from(info.outcome) == Outcome::Breakdown => {
                     Next::End(Outcome::Converged, None)
                 }
-                Some(_) if near => attainable(self.single),
+                Some(_) if near => end(attainable(self.single)),
                 Some(info) => Next::End(info.outcome.into(), Some(failed(info))),
                 None => Next::End(Outcome::Breakdown, Some(format!("status {word}"))),
             },
             Stop::Limit | Stop::End if met => Next::End(Outcome::Converged, None),
-            Stop::Limit | Stop::End if near => attainable(self.single),
+            Stop::Limit | Stop::End if near => end(attainable(self.single)),
             Stop::Limit | Stop::End => Next::End(Outcome::IterationLimit, None),
             Stop::Interrupted => Next::End(Outcome::Interrupted, None),
         }
@@ -70,7 +70,7 @@ impl Verdict {
             return Next::End(Outcome::Converged, None);
         }
         if truth.measure <= truth.attainable {
-            return attainable(self.single);
+            return end(attainable(self.single));
         }
         if truth.measure < GAIN * self.best {
             self.without_gain = 0;
@@ -80,7 +80,7 @@ impl Verdict {
         self.best = self.best.min(truth.measure);
         let hopeless = self.without_gain > 1 || truth.measure <= NEAR_ATTAINABLE * truth.attainable;
         if self.without_gain > 0 && hopeless {
-            return attainable(self.single);
+            return end(attainable(self.single));
         }
         self.restarts += 1;
         Next::StartOver
@@ -88,14 +88,22 @@ impl Verdict {
 }
 
 const NOT_VERIFIED: &str = "the solver declares no residual, so the claim was not verified";
-const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is not in its range; \
+pub(super) const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is not in its range; \
                             subtract its mean, or give the operator a zero-order term or a Dirichlet side";
 
-fn attainable(single: bool) -> Next {
-    let help =
-        if single { "f64 vectors or a larger tolerance" } else { "a larger tolerance or a better scaled operator" };
+/// Rounding is in the way.
+pub(super) fn attainable(single: bool) -> (Outcome, Option<String>) {
+    let help = if single {
+        "f64 vectors, mixed precision or a larger tolerance"
+    } else {
+        "a larger tolerance or a better scaled operator"
+    };
     let text = format!("rounding keeps the residual computed from the solution above the bound; {help} would help");
-    Next::End(Outcome::AttainableAccuracy, Some(text))
+    (Outcome::AttainableAccuracy, Some(text))
+}
+
+fn end(how: (Outcome, Option<String>)) -> Next {
+    Next::End(how.0, how.1)
 }
 
 fn require(program: &Program, word: i32) -> Option<&RequireInfo> {

@@ -4,7 +4,7 @@ use crate::backend_kernels::{LANES, axpy, dot, filled, much_shared, neighbours, 
 use kernelwright::backend::cuda::nvrtc::{Form, Nvrtc};
 use kernelwright::backend::cuda::{self, CudaBackend, CudaOptions};
 use kernelwright::backend::interp::{InterpBackend, InterpOptions};
-use kernelwright::backend::{Arithmetic, Backend, BackendError, Target};
+use kernelwright::backend::{Arithmetic, Backend, BackendError, Target, VectorMut, VectorRef};
 use kernelwright::bandwidth::{self, Pattern};
 use kernelwright::cache::Cache;
 use kernelwright_codegen::kernel::{Element, Kernel};
@@ -184,6 +184,25 @@ fn a_device_refuses_what_it_has_no_room_for() {
     }
     assert_eq!(backend.counters().modules, 0, "a refused unit is unloaded");
     backend.compile(&[axpy(Target::Cuda, Element::F64, 100)]).unwrap();
+}
+
+/// Vectors that somebody else has on the device are taken from and given to there.
+#[test]
+fn vectors_of_the_caller_stay_on_the_device() {
+    let Some(mut backend) = device() else { return };
+    let x = sample(1000, 12);
+    let (theirs, ours) = (filled(&mut backend, Element::F64, &x), backend.allocate(Element::F64, 1000).unwrap());
+    let mut vector = backend.lend(theirs).unwrap();
+    backend.write_from(ours, VectorRef::Device(&vector)).unwrap();
+    assert_eq!(values(&mut backend, ours, 1000), x);
+    backend.write(ours, &vec![0.5; 1000]).unwrap();
+    backend.read_into(ours, VectorMut::Device(&mut vector)).unwrap();
+    assert_eq!(values(&mut backend, theirs, 1000), vec![0.5; 1000]);
+    let single = backend.allocate(Element::F32, 1000).unwrap();
+    let refused = backend.write_from(single, VectorRef::Device(&vector));
+    assert!(matches!(refused, Err(BackendError::Argument(text)) if text.contains("f32")));
+    let short = backend.allocate(Element::F64, 999).unwrap();
+    assert!(matches!(backend.write_from(short, VectorRef::Device(&vector)), Err(BackendError::Argument(_))));
 }
 
 #[test]

@@ -41,6 +41,17 @@ pub fn example(name: &str) -> String {
     root.join("examples/programs").join(name).display().to_string()
 }
 
+/// Diffusion with a reaction term on a small grid, closed along i and periodic along j.
+pub const DIFFUSION: &str = "operator diffusion {
+    grid cells [i: nx, j: ny];
+    param m = 0.1;
+    flux X[i+1/2] = u[i+1] - u;
+    flux Y[j+1/2] = u[j+1] - u;
+    apply u => m*u - (div(X) + div(Y));
+    boundary i: no_flux; boundary j: periodic;
+}
+";
+
 /// A fresh folder for the files of a test.
 pub fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

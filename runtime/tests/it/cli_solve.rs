@@ -5,18 +5,10 @@ use std::process::Stdio;
 
 use kernelwright::inputs::npy::{Float, read, write};
 
-use crate::cli::{command, example, file, folder, run};
+use crate::cli::{DIFFUSION, command, example, file, folder, run};
 
-/// Diffusion with a reaction term; small enough for the interpreter.
-const DIFFUSION: &str = "operator diffusion {
-    grid cells [i: nx, j: ny];
-    param m = 0.1;
-    flux X[i+1/2] = u[i+1] - u;
-    flux Y[j+1/2] = u[j+1] - u;
-    apply u => m*u - (div(X) + div(Y));
-    boundary i: no_flux; boundary j: periodic;
-}
-problem diffusion { operator diffusion(nx = 9, ny = 7); rhs random(3); solver cg; tolerance 1e-9; iterations 200; }
+/// Problems on it, small enough for the interpreter.
+const PROBLEMS: &str = "problem diffusion { operator diffusion(nx = 9, ny = 7); rhs random(3); solver cg; tolerance 1e-9; iterations 200; }
 problem exact { operator diffusion(nx = 9, ny = 7, m = 2); rhs 2; guess 1; solver cg; tolerance 1e-9; iterations 9; }
 problem nothing { operator diffusion(nx = 9, ny = 7); rhs 0; solver cg; tolerance 1e-9; iterations 9; }
 problem single { operator diffusion(nx = 9, ny = 7); rhs random(3); solver cg; tolerance 1e-9; iterations 900;
@@ -26,7 +18,7 @@ problem insulated { operator diffusion(nx = 9, ny = 7, m = 0); rhs 1; solver cg;
 
 fn diffusion(name: &str) -> (std::path::PathBuf, String) {
     let folder = folder(name);
-    let program = file(&folder, "diffusion.kw", DIFFUSION);
+    let program = file(&folder, "diffusion.kw", &format!("{DIFFUSION}{PROBLEMS}"));
     (folder, program)
 }
 
@@ -190,10 +182,53 @@ fn bench_is_repeatable() {
     let (_, program) = diffusion("cli_solve_bench");
     let ran = run(&["bench", &program, "--problem", "diffusion", "--backend", "interp", "--runs", "2", "--json"]);
     let object = ran.json();
-    assert_eq!(
-        (ran.status, &object["repeatable"], object["seconds"].as_array().map(Vec::len)),
-        (0, &true.into(), Some(2))
-    );
+    let case = &object["cases"][0];
+    assert_eq!((ran.status, &case["repeatable"], case["seconds"].as_array().map(Vec::len)), (0, &true.into(), Some(2)));
+    assert!(case["seconds_per_iteration"].as_f64().is_some_and(|time| time > 0.0));
+}
+
+#[test]
+fn bench_runs_every_case_of_the_model_problem() {
+    let args = ["bench", "pcg", "--backend", "interp", "--runs", "1", "--json", "--iterations", "60"];
+    let more = ["--sizes", "4x4x4,6x3x5", "--precisions", "f32,f64", "--schedules", "statement,2_sweeps_9_words"];
+    let ran = run(&[&args[..], &more].concat());
+    let object = ran.json();
+    assert_eq!(object["floor_words"], 9.0);
+    let cases = object["cases"].as_array().expect("a list").clone();
+    assert_eq!(cases.len(), 8, "{}", ran.err);
+    assert_eq!(cases[0]["median"]["sizes"], serde_json::json!([4, 4, 4]));
+    assert_eq!(cases[7]["median"]["precision"], "f64");
+    assert_eq!((&cases[6]["schedule"], &cases[7]["schedule"]), (&"statement".into(), &"2_sweeps_9_words".into()));
+    for arguments in [["--sizes", "4x4"], ["--sizes", "4x0x4"], ["--schedules", "best"], ["--floor", "0"]] {
+        assert_eq!(run(&[&args[..], &arguments].concat()).status, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn explain_predicts_times_and_counts_as_the_paper() {
+    let args = ["explain", &example("pressure_correction_eq18.kw"), "--bandwidth", "4000", "--paper"];
+    let object = run(&[&args[..], &["--json"]].concat()).json();
+    let nine = object["schedules"].as_array().expect("a list").iter().find(|s| s["name"] == "2_sweeps_9_words");
+    let nine = nine.expect("it is on the front");
+    // A table fills the grid: the product of level and column values in the diagonal. Two sweeps read it.
+    assert_eq!(nine["words"], 11.0);
+    let time = 11.0 * 256.0 * 256.0 * 128.0 * 8.0 / 4e12;
+    assert!((nine["predicted_seconds"].as_f64().expect("a number") - time).abs() < 1e-12);
+    assert_eq!(nine["loads"].as_f64().zip(nine["stores"].as_f64()).map(|(l, s)| l + s), Some(9.0));
+    let row = |number: usize| {
+        let row = &object["paper"][number];
+        ["operations", "words", "words_levels_cached", "words_columns_cached"].map(|key| row[key].as_f64().expect(key))
+    };
+    // Their table 2; forming the line matrix takes one operation more than eq. 19, which divides by the area first.
+    assert_eq!(row(0), [20.0, 12.0, 8.0, 6.0], "product");
+    assert_eq!(row(1), [14.0, 12.0, 8.0, 5.0], "preconditioner");
+    assert_eq!(row(2), [13.0, 16.0, 16.0, 16.0], "updates and sums");
+    assert_eq!(row(3), [47.0, 40.0, 32.0, 27.0], "total");
+    assert_eq!(row(4), [20.0, 16.0, 12.0, 9.0], "preconditioner with what is fused");
+    assert_eq!(row(5), [28.0, 17.0, 13.0, 11.0], "product with what is fused");
+    assert_eq!(row(6), [48.0, 33.0, 25.0, 20.0], "total");
+    let text = run(&args).out;
+    assert!(text.contains("columns cached") && text.contains("4000 GB/s (as given)"), "{text}");
 }
 
 #[test]

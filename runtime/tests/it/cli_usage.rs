@@ -101,6 +101,31 @@ fn errors_are_one_object_too() {
 }
 
 #[test]
+fn every_command_prints_one_object() {
+    let poisson = example("poisson_2d.kw");
+    let matrix = file(&folder("cli_objects"), "a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n");
+    let small = ["--set", "nx=6", "--set", "ny=5"];
+    let commands: [&[&str]; 11] = [
+        &["check", &poisson],
+        &["explain", &poisson],
+        &["ir", &poisson, "--stage", "math"],
+        &["emit", &poisson, "--target", "host"],
+        &["verify", &poisson],
+        &["solve", &poisson, "--backend", "interp", small[0], small[1], small[2], small[3]],
+        &["bench", &poisson, "--backend", "interp", "--runs", "1", small[0], small[1], small[2], small[3]],
+        &["info", &matrix],
+        &["list"],
+        &["doctor"],
+        &["cache", "list"],
+    ];
+    for args in commands {
+        let ran = run(&[args, &["--json"]].concat());
+        assert_eq!(ran.status, 0, "{args:?}: {}", ran.err);
+        assert!(ran.json().is_object(), "{args:?}");
+    }
+}
+
+#[test]
 fn list_doctor_and_cache_answer() {
     let solvers = run(&["list", "--json"]).json();
     let names: Vec<&str> =

@@ -130,3 +130,57 @@ fn the_builder_names_what_is_wrong() {
     assert!(error(Solver::builder(&loaded).set("nx", 0.0)).contains("nx"));
     assert!(error(Solver::builder(&loaded).schedule("magic")).contains("statement"));
 }
+
+#[test]
+fn vectors_of_the_caller_may_be_of_either_precision() {
+    let loaded = loaded("library_vectors");
+    let mut solver = solver(&loaded);
+    let f: Vec<f64> = (0..48).map(|n| f64::from(n % 5) - 2.0).collect();
+    let narrow: Vec<f32> = f.iter().map(|value| *value as f32).collect();
+    let wide = solver.solve(&Inputs::new().rhs(&f)).expect("it solves");
+    let (mut u, mut single) = (vec![0.0f64; 48], vec![0.0f32; 48]);
+    let report = solver.solve_into(&Inputs::new().rhs(&narrow), &mut u).expect("it solves");
+    assert!(report.outcome.is_converged() && u == wide.values);
+    solver.read_solution(&mut single).expect("right length");
+    assert!(single.iter().zip(&u).all(|(single, u)| *single == *u as f32));
+    let error = solver.read_solution(&mut single[1..]).expect_err("too short").to_string();
+    assert!(error.contains("the solution: 47 values given, 48 expected"), "{error}");
+}
+
+/// A pool in a rectangle, closed along its edge: constants on the pool are the null space.
+#[test]
+fn a_null_space_under_a_mask_is_projected() {
+    let text = "operator pool {
+    grid cells [i: nx, j: ny];
+    let wet = if sqr(i - 3) + sqr(j - 3) < 10 { 1 } else { 0 };
+    flux X[i+1/2] = wet*wet[i+1]*(u[i+1] - u);
+    flux Y[j+1/2] = wet*wet[j+1]*(u[j+1] - u);
+    mask wet;
+    apply u => -(div(X) + div(Y));
+    boundary i, j: no_flux;
+    nullspace constant;
+    claim symmetric;
+}
+problem pool { operator pool(nx = 8, ny = 7); rhs 0; solver cg; tolerance 1e-10; iterations 100; }";
+    let loaded = load(&file(&folder("library_pool"), "pool.kw", text)).expect("a right program");
+    let mut solver = solver(&loaded);
+    let wet = |n: usize| (n % 8) as f64 - 3.0;
+    let wet = |n: usize| wet(n).powi(2) + ((n / 8) as f64 - 3.0).powi(2) < 10.0;
+    // What stands outside is not looked at.
+    let mut f = vec![f64::NAN; 56];
+    (0..56).filter(|n| wet(*n)).for_each(|n| f[n] = 0.0);
+    (f[3 * 8 + 2], f[3 * 8 + 4]) = (1.0, -1.0);
+    let solution = solver.solve(&Inputs::new().rhs(&f)).expect("it solves");
+    assert!(solution.report.outcome.is_converged(), "{:?}", solution.report);
+    let u = &solution.values;
+    assert!((0..56).all(|n| wet(n) || u[n] == 0.0), "zero outside: {u:?}");
+    assert!(u.iter().sum::<f64>().abs() < 1e-9, "mean zero: {u:?}");
+    for n in (0..56).filter(|n| wet(*n)) {
+        let near = [n.wrapping_sub(1), n + 1, n.wrapping_sub(8), n + 8];
+        let flows: f64 = near.iter().filter(|m| **m < 56 && wet(**m)).map(|m| u[n] - u[*m]).sum();
+        assert!((flows - f[n]).abs() < 1e-8, "point {n}: {flows} instead of {}", f[n]);
+    }
+    (0..56).filter(|n| wet(*n)).for_each(|n| f[n] = 1.0);
+    let report = solver.solve(&Inputs::new().rhs(&f)).expect("it runs").report;
+    assert_eq!(report.outcome, kernelwright::solve::Outcome::Incompatible);
+}

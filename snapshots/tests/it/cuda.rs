@@ -7,6 +7,7 @@ use kernelwright::backend::cuda::compile_only;
 use kernelwright::backend::cuda::log::Resources;
 use kernelwright::backend::{Arithmetic, BackendError, Target};
 use kernelwright_snapshots::cases::cases;
+use kernelwright_snapshots::galerkin;
 use kernelwright_snapshots::sources::{Unit, units};
 
 const ARCHITECTURES: [u32; 3] = [80, 90, 100];
@@ -57,6 +58,7 @@ fn every_source_is_compiled_without_a_warning_or_a_large_spill() {
         return;
     }
     let mut units = units(Target::Cuda);
+    units.extend(galerkin::units(Target::Cuda));
     // Shapes away from the default: the golden texts hold one of each.
     let variants = cases().into_iter().filter(|case| case.name.starts_with("variant.") && case.name.ends_with(".cu"));
     units.extend(variants.map(|case| Unit { name: case.name, source: case.text, count: 1 }));

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernelwright::backend::Target;
 use kernelwright_snapshots::cases::cases;
+use kernelwright_snapshots::galerkin;
 use kernelwright_snapshots::sources::{Unit, units};
 
 fn compile(folder: &Path, number: usize, source: &str) -> Output {
@@ -21,6 +22,7 @@ fn compile(folder: &Path, number: usize, source: &str) -> Output {
 #[test]
 fn every_source_is_compiled_without_a_warning() {
     let mut units = units(Target::Host);
+    units.extend(galerkin::units(Target::Host));
     let variants = cases().into_iter().filter(|case| case.name.starts_with("variant.") && case.name.ends_with(".c"));
     units.extend(variants.map(|case| Unit { name: case.name, source: case.text, count: 1 }));
     let folder = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@
 
 pub mod applied;
 pub mod cover;
+pub mod galerkin;
 pub mod run;
 pub mod solved;
 
@@ -24,6 +25,7 @@ pub struct Case {
 pub fn cases(random: u64) -> Vec<Case> {
     let mut cases = solved::cases();
     cases.extend(applied::cases(random));
+    cases.extend(galerkin::cases());
     cases
 }
 

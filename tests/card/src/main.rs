@@ -1,4 +1,5 @@
-//! Runs the suite on a back end: `kernelwright-suite [cuda|host|interp] [filter]`.
+//! Runs the suite on a back end: `kernelwright-suite [cuda|host|interp] [filter]`; `kernelwright-suite cuda measure-dg …`
+//! prints how fast discontinuous Galerkin stages are.
 
 use std::process::ExitCode;
 
@@ -16,6 +17,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if filter == "measure-dg" {
+        let rest: Vec<String> = arguments.collect();
+        return match kernelwright_suite::galerkin::measure(choice, &rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let outcomes = run_all(&kernelwright_suite::cases(100), choice, &filter);
     for outcome in &outcomes {
         if let Err(error) = &outcome.result {

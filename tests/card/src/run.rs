@@ -19,6 +19,8 @@ pub struct Given {
     pub rhs: Vec<f64>,
     /// Initial guess.
     pub guess: Vec<f64>,
+    /// Unknowns outside the mask, where both vectors are zero here and not a number when they are handed over.
+    pub outside: Vec<bool>,
 }
 
 impl Given {
@@ -27,11 +29,20 @@ impl Given {
         let mut random = Random::new(seed);
         let mut exact = |n: usize| random.vector(n).iter().map(|v| f64::from(*v as f32)).collect::<Vec<f64>>();
         let shapes = (0..instance.operator.data.len()).map(|d| instance.data_shape(d).iter().product());
-        Given {
-            data: shapes.map(&mut exact).collect(),
-            rhs: exact(instance.unknowns()),
-            guess: exact(instance.unknowns()),
-        }
+        let data: Vec<Vec<f64>> = shapes.map(&mut exact).collect();
+        let filled = Instance { data: data.clone(), ..instance.clone() };
+        let outside: Vec<bool> = (0..instance.unknowns()).map(|unknown| !filled.takes_part(unknown)).collect();
+        let mut inside = || {
+            let values = exact(instance.unknowns());
+            values.iter().zip(&outside).map(|(value, outside)| if *outside { 0.0 } else { *value }).collect()
+        };
+        let (rhs, guess) = (inside(), inside());
+        Given { data, rhs, guess, outside }
+    }
+
+    /// A vector with values outside the mask that nothing may read.
+    fn poisoned(&self, values: &[f64]) -> Vec<f64> {
+        values.iter().zip(&self.outside).map(|(value, outside)| if *outside { f64::NAN } else { *value }).collect()
     }
 }
 
@@ -68,7 +79,8 @@ pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, Stri
     }
     let mut solver = builder.compile().map_err(|error| error.to_string())?;
     let names: Vec<String> = solver.operator().data.iter().map(|data| data.name.clone()).collect();
-    let mut inputs = Inputs::new().rhs(&given.rhs).guess(&given.guess);
+    let (rhs, guess) = (given.poisoned(&given.rhs), given.poisoned(&given.guess));
+    let mut inputs = Inputs::new().rhs(&rhs).guess(&guess);
     for (name, values) in names.iter().zip(&given.data) {
         inputs = inputs.data(name, values);
     }
@@ -89,10 +101,10 @@ pub fn schedules(loaded: &Loaded) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Unit roundoff.
+/// Unit roundoff of the solution and its true residual.
 pub fn roundoff(precision: Precision) -> f64 {
     match precision {
         Precision::F32 => f64::from(f32::EPSILON) / 2.0,
-        Precision::F64 => f64::EPSILON / 2.0,
+        Precision::F64 | Precision::Mixed => f64::EPSILON / 2.0,
     }
 }

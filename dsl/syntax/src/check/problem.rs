@@ -276,16 +276,17 @@ impl<'a> Build<'a> {
         match &value.kind {
             Ast::Name(name) if name == "f64" => Some(Precision::F64),
             Ast::Name(name) if name == "f32" => Some(Precision::F32),
+            Ast::Name(name) if name == "mixed" => Some(Precision::Mixed),
             Ast::Name(name) => {
                 self.errors.push(unknown_word(
                     &Name { text: name.clone(), span: value.span },
                     "a precision",
-                    &["f32", "f64"],
+                    &["f32", "f64", "mixed"],
                 ));
                 None
             }
             _ => {
-                self.report("type", value.span, "a precision is `f32` or `f64`");
+                self.report("type", value.span, "a precision is `f32`, `f64` or `mixed`");
                 None
             }
         }

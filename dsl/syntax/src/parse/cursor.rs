@@ -2,6 +2,7 @@
 
 use crate::ast::Name;
 use crate::diagnostic::{Diagnostic, closest};
+use crate::parse::ITEMS;
 use crate::source::Span;
 use crate::token::{Lexeme, Token};
 
@@ -216,7 +217,8 @@ impl<'a> Cursor<'a> {
     /// block.
     pub fn resume_at_statement(&mut self, start: usize, close: usize) {
         let mut at = start;
-        let blocks = ["if", "every", "repeat"].iter().any(|word| self.is_word(start, word));
+        let blocks = ["if", "every", "repeat", "stage"].iter().any(|word| self.is_word(start, word))
+            || ["flux", "boundary"].iter().any(|word| self.is_word(start, word) && self.is_open(start + 2, '{'));
         while at < close {
             let (next, ends) = match &self.lexemes[at].token {
                 Token::Open('{', partner) => (partner + 1, blocks && !self.is_word(partner + 1, "else")),
@@ -236,10 +238,10 @@ impl<'a> Cursor<'a> {
     pub fn resume_at_item(&mut self, start: usize) {
         let mut at = start;
         while at < self.lexemes.len() - 1 {
-            if at > start
-                && at >= self.at
-                && ["operator", "solver", "problem"].iter().any(|word| self.is_word(at, word))
-            {
+            // `step` and `system` also begin statements; as items they have a block.
+            let item = ITEMS.iter().any(|word| self.is_word(at, word));
+            let inner = ["step", "system"].iter().any(|word| self.is_word(at, word)) && !self.is_open(at + 2, '{');
+            if at > start && at >= self.at && item && !inner {
                 break;
             }
             let (next, ends) = match &self.lexemes[at].token {
@@ -253,6 +255,10 @@ impl<'a> Cursor<'a> {
             }
         }
         self.at = at;
+    }
+
+    fn is_open(&self, at: usize, bracket: char) -> bool {
+        matches!(self.lexemes.get(at), Some(Lexeme { token: Token::Open(found, _), .. }) if *found == bracket)
     }
 
     fn is_word(&self, at: usize, word: &str) -> bool {

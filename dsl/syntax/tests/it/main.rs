@@ -3,9 +3,11 @@
 
 mod bad;
 mod files;
+mod formats;
 mod library;
 mod manual;
 mod meaning;
 mod programs;
 mod rendering;
 mod robust;
+mod systems;

@@ -1,6 +1,7 @@
 //! docs/LANGUAGE.md: every block of the language parses, and whole programs check.
 //!
-//! ```` ```kw ```` holds whole items; ```` ```kw operator ```` holds statements of an operator.
+//! ```` ```kw ```` holds whole items; ```` ```kw operator ```` and ```` ```kw system ```` hold statements of an operator
+//! or system.
 
 use crate::files;
 use crate::programs::without_places;
@@ -30,8 +31,9 @@ fn the_reference_is_in_the_language() {
         let name = format!("LANGUAGE.md, block at line {line}");
         match kind.as_str() {
             "kw" => drop(compile(&name, &body).unwrap_or_else(|errors| panic!("{errors}"))),
-            "kw operator" => {
-                let wrapped = format!("operator o {{\n{body}}}\n");
+            "kw operator" | "kw system" => {
+                let item = kind.trim_start_matches("kw ");
+                let wrapped = format!("{item} o {{\n{body}}}\n");
                 let ast = parse_text(&name, &wrapped).unwrap_or_else(|errors| panic!("{errors}"));
                 let again = parse_text(&name, &print::program(&ast)).unwrap();
                 assert_eq!(without_places(&ast), without_places(&again));
@@ -49,5 +51,22 @@ fn the_reference_names_every_solver_of_the_library() {
     let text = std::fs::read_to_string(files::root().join("docs/LANGUAGE.md")).unwrap();
     for name in kernelwright_syntax::library::names() {
         assert!(text.contains(&format!("| `{name}(")), "{name} is not in the table");
+    }
+}
+
+#[test]
+fn the_reference_names_every_format_of_the_library() {
+    let text = std::fs::read_to_string(files::root().join("docs/LANGUAGE.md")).unwrap();
+    let table = text.split("| in the library | |").nth(1).unwrap();
+    for name in kernelwright_syntax::library::format_names() {
+        assert!(table.contains(&format!("`{name}`")), "{name} is not in the table");
+    }
+}
+
+#[test]
+fn the_reference_names_every_system_and_time_step_of_the_library() {
+    let text = std::fs::read_to_string(files::root().join("docs/LANGUAGE.md")).unwrap();
+    for name in kernelwright_syntax::library::system_names().chain(kernelwright_syntax::library::step_names()) {
+        assert!(text.contains(&format!("| `{name}` |")), "{name} is not in the tables");
     }
 }

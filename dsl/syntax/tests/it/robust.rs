@@ -17,11 +17,13 @@ impl Random {
 }
 
 /// Words, marks and numbers a damage may bring in.
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 80] = [
     "operator", "solver", "problem", "grid", "let", "flux", "data", "apply", "boundary", "if", "else", "repeat",
     "every", "times", "check", "require", "converge", "when", "residual", "param", "mask", "i", "k", "u", "f", "A",
     "M", "inv", "dot", "zero", "div", "random", "file", "0", "1/2", "1e308*10", "1e400", "-", "*", "/", "<=", "=", ";",
-    ",", "=>", "[", "(", "}",
+    ",", "=>", "[", "(", "}", ".", "format", "rows", "store", "lengths", "index", "chunk", "slot", "pad", "delta",
+    "system", "mesh", "tetrahedra", "field", "E[3]", "material", "ddt", "curl", "grad", "flux", "exterior", "jump", "n",
+    "boundary", "step", "stage", "dt*rate", "initial", "until", "box", "n = 2", "source",
 ];
 
 /// Splits a text into words, numbers, marks and blanks.

@@ -6,9 +6,11 @@
 //! the kernel's signature.
 #![allow(unsafe_code)]
 
+use super::vector::DeviceVector;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DriverError, result};
 use cudarc::nvrtc::Ptx;
+use kernelwright_codegen::kernel::Element;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -167,6 +169,29 @@ impl Device {
         Ok(block)
     }
 
+    /// Whether a range of addresses lies within one allocation of the device; an error where there is none.
+    pub fn holds(&self, address: u64, bytes: u64) -> Result<bool, Failure> {
+        self.context.bind_to_thread()?;
+        let (mut base, mut size) = (0, 0_usize);
+        // SAFETY: the driver looks the address up and reads nothing there.
+        unsafe { sys::cuMemGetAddressRange_v2(&raw mut base, &raw mut size, address) }.result()?;
+        Ok(address.checked_add(bytes).is_some_and(|end| end <= base + size as u64))
+    }
+
+    /// Enqueues copying bytes from an address, of which [`holds`](Self::holds) was asked, to the start of a block.
+    pub fn copy_in(&self, from: u64, to: &Block, bytes: usize) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        // SAFETY: both ranges lie in allocations that live: the one by the promise made for the vector.
+        Ok(unsafe { result::memcpy_dtod_async(to.address, from, bytes, self.stream.cu_stream()) }?)
+    }
+
+    /// The other way round.
+    pub fn copy_out(&self, from: &Block, to: u64, bytes: usize) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        // SAFETY: as above.
+        Ok(unsafe { result::memcpy_dtod_async(to, from.address, bytes, self.stream.cu_stream()) }?)
+    }
+
     /// Loads a CUBIN, or PTX that ends with a zero byte.
     pub fn load(&self, image: Vec<u8>) -> Result<Arc<Module>, Failure> {
         let module = self.context.load_module(Ptx::from_binary(image))?;
@@ -248,6 +273,15 @@ pub struct Block {
     bytes: u64,
     stream: Arc<CudaStream>,
     live: Arc<Live>,
+}
+
+impl Block {
+    /// The block as a vector.
+    pub fn vector(&self, len: usize, element: Element) -> DeviceVector {
+        // SAFETY: the block holds as many elements; that it lives longer is left to whoever is lent it, and checked at
+        // every use by `Device::holds`.
+        unsafe { DeviceVector::from_raw(self.address, len, element) }
+    }
 }
 
 impl Drop for Block {

@@ -1,6 +1,6 @@
 //! Loaded libraries and raw memory of the host: one of the two files with `unsafe`.
 //!
-//! What makes the calls sound: a [`Unit`] keeps its library loaded as long as its entries can be called; memory is
+//! What makes the calls sound: a [`Library`] keeps its library loaded as long as its entries can be called; memory is
 //! owned by [`Memory`] and handed out as slices only between calls; a call runs generated code, which touches its
 //! arguments within the extents of its signature (kernels are verified before they are printed, and
 //! [`Signature::check`](crate::backend::signature::Signature::check) compares every launch with the signature).
@@ -16,15 +16,15 @@ type Run = unsafe extern "C" fn(block_x: i64, block_y: i64, block_z: i64, buffer
 
 /// A loaded unit with the entries of its kernels.
 #[derive(Debug)]
-pub struct Unit {
+pub struct Library {
     entries: Vec<Run>,
     /// Dropped, and so unloaded, after the entries.
     _library: libloading::Library,
 }
 
-impl Unit {
+impl Library {
     /// Loads a library and looks its kernels up, in order.
-    pub fn load(path: &Path, kernels: &[&str]) -> Result<Unit, String> {
+    pub fn load(path: &Path, kernels: &[&str]) -> Result<Library, String> {
         // SAFETY: the library was compiled from generated C, which has no constructors or destructors.
         let library = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
         let find = |name: &&str| {
@@ -33,13 +33,13 @@ impl Unit {
             symbol.map(|run| *run).map_err(|error| error.to_string())
         };
         let entries = kernels.iter().map(find).collect::<Result<Vec<Run>, String>>()?;
-        Ok(Unit { entries, _library: library })
+        Ok(Library { entries, _library: library })
     }
 
     /// A call of a kernel on a grid with buffers, ready to be made for ranges of blocks by several threads.
     pub fn call(&self, kernel: usize, grid: [u64; 3], buffers: &[&Memory]) -> Call<'_> {
         let pointers = buffers.iter().map(|memory| memory.start.as_ptr().cast::<c_void>()).collect();
-        Call { run: self.entries[kernel], grid, pointers, _unit: self }
+        Call { run: self.entries[kernel], grid, pointers, _library: self }
     }
 }
 
@@ -48,7 +48,7 @@ pub struct Call<'unit> {
     run: Run,
     grid: [u64; 3],
     pointers: Vec<*mut c_void>,
-    _unit: &'unit Unit,
+    _library: &'unit Library,
 }
 
 // SAFETY: the pointers are only passed to generated code, whose blocks do not write what others touch (an invariant

@@ -1,0 +1,299 @@
+//! Layouts: a format for a matrix, in numbers.
+
+use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Padding};
+
+use super::FormatError;
+
+/// Rows of a single chunk are filled up to a multiple of this, so that every slot begins on a boundary of memory
+/// transactions: 128 bytes of 4-byte elements.
+const ALIGNED: u64 = 32;
+/// Cells beyond this many are refused.
+const MOST_CELLS: u128 = 1 << 48;
+
+/// How a matrix lies in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// The declaration.
+    pub format: Format,
+    /// Rows of the matrix.
+    pub rows: u64,
+    /// Columns of the matrix.
+    pub columns: u64,
+    /// Elements of vectors: the larger of rows and columns.
+    pub size: u64,
+    /// Entries of the matrix.
+    pub entries: u64,
+    /// Stored cells: entries and padding.
+    pub cells: u64,
+    /// Rows of a chunk, h; 1 where rows are stored one by one.
+    pub height: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Slots of the longest row (and so of the longest chunk).
+    pub longest: u64,
+    /// Columns stored aside.
+    pub escapes: u64,
+    /// Whether rows are in another order than the matrix has them.
+    pub permuted: bool,
+    /// Arrays, in the order of [`math::Operator::data`](crate::math::Operator).
+    pub arrays: Vec<Array>,
+}
+
+/// An array of a stored matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// What it holds.
+    pub role: Role,
+    /// Its elements.
+    pub kind: Kind,
+    /// Number of elements.
+    pub len: u64,
+}
+
+/// What an array holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Values, one a cell.
+    Value,
+    /// Columns, one a cell.
+    Column,
+    /// 16-bit codes of columns, one a cell.
+    Code,
+    /// Rows, one an entry (nest `entry`).
+    Row,
+    /// P: slots before each chunk; chunks + 1 elements. In units of slots, so that P\[c\]·h is the first cell.
+    ChunkStart,
+    /// Q: chunks that have a slot before each slot; longest + 1 elements.
+    SlotStart,
+    /// Slots of each chunk, where they follow from no start.
+    ChunkLength,
+    /// Entries of each row; of rows up to chunks·h.
+    Length,
+    /// Base of each unit of 16-bit codes.
+    Base,
+    /// Columns aside before each chunk; chunks + 1 elements.
+    EscapeStart,
+    /// Columns aside.
+    Escape,
+    /// The diagonal, one a row, in the order of the format; zero where there is no entry.
+    Diagonal,
+}
+
+impl Role {
+    /// Identifier in generated code and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Value => "value",
+            Role::Column => "column",
+            Role::Code => "code",
+            Role::Row => "row_of",
+            Role::ChunkStart => "start",
+            Role::SlotStart => "slot_start",
+            Role::ChunkLength => "chunk_length",
+            Role::Length => "length",
+            Role::Base => "base",
+            Role::EscapeStart => "aside_start",
+            Role::Escape => "aside",
+            Role::Diagonal => "diagonal",
+        }
+    }
+}
+
+/// Elements of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Reals in the precision of vectors.
+    Real,
+    /// 16 bits, unsigned.
+    U16,
+    /// 32 bits, unsigned.
+    U32,
+    /// 64 bits, below 2^63.
+    U64,
+}
+
+impl Kind {
+    /// Bytes of an element; `real` is that of a vector's.
+    pub fn bytes(self, real: u64) -> u64 {
+        match self {
+            Kind::Real => real,
+            Kind::U16 => 2,
+            Kind::U32 => 4,
+            Kind::U64 => 8,
+        }
+    }
+}
+
+/// What starts say where cells of a chunk, or of a slot, begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Starts {
+    /// Every row has as many cells as the longest, or entries store their rows: nothing is stored.
+    Even,
+    /// P.
+    Chunks,
+    /// Q.
+    Slots,
+}
+
+impl Layout {
+    /// The array of a role and its number.
+    pub fn array(&self, role: Role) -> Option<(usize, &Array)> {
+        self.arrays.iter().enumerate().find(|(_, array)| array.role == role)
+    }
+
+    /// Whether entries each store their row.
+    pub fn by_entries(&self) -> bool {
+        self.format.nest == [Level::Entry]
+    }
+
+    /// Which starts are stored.
+    pub fn starts(&self) -> Starts {
+        starts(&self.format)
+    }
+
+    /// Bytes of all arrays that a product reads; `real` is the size of a vector's element.
+    pub fn bytes(&self, real: u64) -> u64 {
+        let product = self.arrays.iter().filter(|array| array.role != Role::Diagonal);
+        product.map(|array| array.len * array.kind.bytes(real)).sum()
+    }
+
+    /// The same for each entry.
+    pub fn bytes_per_entry(&self, real: u64) -> f64 {
+        self.bytes(real) as f64 / self.entries.max(1) as f64
+    }
+
+    /// Cells beyond the entries, as a part of the entries.
+    pub fn padding_overhead(&self) -> f64 {
+        (self.cells - self.entries) as f64 / self.entries.max(1) as f64
+    }
+
+    /// Cells as a part of those of ELLPACK, which pads all rows to the longest: one less the data reduction of
+    /// Kreutzer et al. 2012.
+    pub fn against_ellpack(&self) -> f64 {
+        self.cells as f64 / (self.rows * self.longest).max(1) as f64
+    }
+}
+
+/// The nest without what a single chunk, or single rows, leave out: positions of chunk, slot and lane.
+pub fn nest(format: &Format) -> [Level; 3] {
+    let mut full: Vec<Level> = format.nest.iter().map(|l| if *l == Level::Row { Level::Chunk } else { *l }).collect();
+    // The loop over one lane, or one chunk, may stand anywhere.
+    for missing in [Level::Chunk, Level::Lane] {
+        if !full.contains(&missing) {
+            if missing == Level::Chunk { full.insert(0, missing) } else { full.push(missing) }
+        }
+    }
+    [full[0], full[1], *full.last().unwrap_or(&Level::Lane)]
+}
+
+/// Which starts a format stores.
+pub fn starts(format: &Format) -> Starts {
+    if format.padding == Padding::Matrix || format.height == Height::All || format.nest == [Level::Entry] {
+        return Starts::Even;
+    }
+    let place = |level: Level| nest(format).iter().position(|l| *l == level);
+    if place(Level::Slot) < place(Level::Chunk) { Starts::Slots } else { Starts::Chunks }
+}
+
+/// Lengths of a matrix's rows, arranged for a format.
+#[derive(Debug, Clone)]
+pub struct Arranged {
+    /// The layout; [`Layout::escapes`] is zero yet.
+    pub layout: Layout,
+    /// Rows in order ([`order`](super::order::order)).
+    pub order: Option<Vec<u64>>,
+    /// Slots of each chunk.
+    pub slots: Vec<u64>,
+}
+
+/// Arranges rows of given lengths, one up to the size of vectors.
+pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Result<Arranged, FormatError> {
+    let size = lengths.len() as u64;
+    if size == 0 {
+        return Err(FormatError::Empty);
+    }
+    let order = super::order::order(format.order, lengths);
+    let entries: u64 = lengths.iter().sum();
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let height = match format.height {
+        Height::Rows(height) => height,
+        Height::All => size.next_multiple_of(ALIGNED),
+    };
+    let chunks = size.div_ceil(height);
+    let even = starts(format) == Starts::Even && format.nest != [Level::Entry];
+    let at = |row: u64| order.as_ref().map_or(lengths[row as usize], |o| lengths[o[row as usize] as usize]);
+    let of_chunk = |c: u64| (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
+    let slots: Vec<u64> = (0..chunks).map(|c| if even { longest } else { of_chunk(c) }).collect();
+    let cells: u128 = slots.iter().map(|&n| u128::from(n) * u128::from(height)).sum();
+    if cells > MOST_CELLS {
+        return Err(FormatError::Padding { format: format.name.clone(), cells, entries });
+    }
+    let mut layout = Layout {
+        format: format.clone(),
+        rows,
+        columns,
+        size,
+        entries,
+        cells: cells as u64,
+        height,
+        chunks,
+        longest,
+        escapes: 0,
+        permuted: order.is_some(),
+        arrays: Vec::new(),
+    };
+    layout.arrays = arrays(&layout)?;
+    Ok(Arranged { layout, order, slots })
+}
+
+/// The arrays of a layout, columns aside and the diagonal excepted.
+fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
+    let format = &layout.format;
+    let cells = layout.cells;
+    let array = |role, kind, len| Array { role, kind, len };
+    let wide = || FormatError::Wide { format: format.name.clone(), columns: layout.size };
+    let narrow = layout.size <= 1 << 32;
+    let mut arrays = vec![array(Role::Value, Kind::Real, cells)];
+    match format.coding {
+        Coding::U32 if !narrow => return Err(wide()),
+        Coding::U32 => arrays.push(array(Role::Column, Kind::U32, cells)),
+        Coding::U64 => arrays.push(array(Role::Column, Kind::U64, cells)),
+        Coding::Delta { base, .. } => {
+            let units = match base {
+                Base::Row => layout.chunks * layout.height,
+                Base::Chunk => layout.chunks,
+                Base::ChunkSlot => cells / layout.height,
+            };
+            arrays.push(array(Role::Code, Kind::U16, cells));
+            arrays.push(array(Role::Base, index(layout.size), units));
+        }
+    }
+    if layout.by_entries() {
+        arrays.push(array(Role::Row, if format.coding == Coding::U64 { Kind::U64 } else { Kind::U32 }, cells));
+        return Ok(arrays);
+    }
+    match layout.starts() {
+        Starts::Even => {}
+        Starts::Chunks => arrays.push(array(Role::ChunkStart, index(cells), layout.chunks + 1)),
+        Starts::Slots => {
+            arrays.push(array(Role::SlotStart, index(cells), layout.longest + 1));
+            if !format.lengths {
+                arrays.push(array(Role::ChunkLength, Kind::U32, layout.chunks));
+            }
+        }
+    }
+    if format.lengths {
+        arrays.push(array(Role::Length, Kind::U32, layout.chunks * layout.height));
+    }
+    Ok(arrays)
+}
+
+/// The narrowest integer that holds indices up to `largest`, as kernels read them.
+pub(super) fn index(largest: u64) -> Kind {
+    if largest < 1 << 31 { Kind::U32 } else { Kind::U64 }
+}
+
+/// Whether an order may move rows.
+pub fn sorts(format: &Format) -> bool {
+    format.order != Order::Given
+}

@@ -1,0 +1,95 @@
+//! Rates at a node from derivatives along the reference coordinates.
+
+use std::collections::BTreeMap;
+
+use super::expression::write;
+use super::forms::{Leaf, Meaning};
+use super::writer::{At, Writer};
+use crate::galerkin::system::{Expr as SystemExpr, Side};
+use crate::kernel::Expr;
+use crate::map::fold::{add, mul, neg, real, sub};
+
+/// What a rate is made of, at a node of an element.
+pub(super) struct NodeAt<'f> {
+    pub at: At,
+    pub node: Expr,
+    /// d component / d l_(a+1).
+    pub derivative: &'f dyn Fn(usize, usize) -> Expr,
+    /// Entry (a, axis) of the gradients of l1, l2, l3.
+    pub gradient: &'f dyn Fn(usize, usize) -> Expr,
+    /// A component.
+    pub component: &'f dyn Fn(&mut Writer<'_, '_>, usize) -> Expr,
+    /// A slot of the element.
+    pub slot: &'f dyn Fn(&mut Writer<'_, '_>, usize) -> Expr,
+}
+
+/// The rates of all components without the flux, zero where nothing contributes.
+pub(super) fn rates(w: &mut Writer<'_, '_>, node: &NodeAt<'_>) -> Vec<Expr> {
+    let mut physical: BTreeMap<(usize, usize), Expr> = BTreeMap::new();
+    (0..w.shape().components).map(|component| rate(w, node, component, &mut physical)).collect()
+}
+
+fn rate(
+    w: &mut Writer<'_, '_>,
+    node: &NodeAt<'_>,
+    component: usize,
+    physical: &mut BTreeMap<(usize, usize), Expr>,
+) -> Expr {
+    let cx = w.cx;
+    let mut sum: Option<Expr> = None;
+    for group in &cx.forms.rates[component] {
+        let mut inner: Option<Expr> = None;
+        for &(negated, c, axis) in &group.terms {
+            let value = match axis {
+                Some(axis) => {
+                    if !physical.contains_key(&(c, axis)) {
+                        let value = along_axis(w, node, c, axis);
+                        physical.insert((c, axis), value);
+                    }
+                    physical[&(c, axis)].clone()
+                }
+                None => (node.component)(w, c),
+            };
+            inner = Some(match (inner, negated) {
+                (None, false) => value,
+                (None, true) => neg(value),
+                (Some(sum), false) => add(sum, value),
+                (Some(sum), true) => sub(sum, value),
+            });
+        }
+        let Some(inner) = inner else { continue };
+        let coefficient = write(w, cx.real, &|w, e| leaf(w, node, e), &group.coefficient);
+        let term = mul(coefficient, inner);
+        sum = Some(match sum {
+            None => term,
+            Some(sum) => add(sum, term),
+        });
+    }
+    if let Some(source) = &cx.forms.sources[component] {
+        let value = write(w, cx.real, &|w, e| leaf(w, node, e), source);
+        sum = Some(match sum {
+            None => value,
+            Some(sum) => add(sum, value),
+        });
+    }
+    sum.unwrap_or(real(0.0, cx.real))
+}
+
+/// d component / d axis = sum over a of grad(l_a) . axis * d component / d l_a.
+fn along_axis(w: &mut Writer<'_, '_>, node: &NodeAt<'_>, component: usize, axis: usize) -> Expr {
+    let term = |a: usize| mul((node.gradient)(a, axis), (node.derivative)(component, a));
+    let value = add(add(term(0), term(1)), term(2));
+    let name = format!("d{}_{}", ["x", "y", "z"][axis], w.system().components[component]);
+    Expr::Var(w.b.bind_here(&name, value))
+}
+
+fn leaf(w: &mut Writer<'_, '_>, node: &NodeAt<'_>, e: &SystemExpr) -> Expr {
+    match (Leaf::of(w.system()).meaning(e), e) {
+        (Some(Meaning::ElementSlot(n)), _) => (node.slot)(w, n),
+        (None, SystemExpr::Material(Side::Interior, n)) => w.material(*n, &node.at.element),
+        (None, SystemExpr::Param(n)) => w.param(*n),
+        (None, SystemExpr::Position(axis)) => w.position(&node.at, &node.node, *axis),
+        (None, SystemExpr::Time) => w.time(),
+        _ => real(0.0, w.cx.real),
+    }
+}

@@ -1,0 +1,170 @@
+//! Shapes of element kernels.
+//!
+//! On a GPU a block works on *microblocks* of `parallel * inline` elements, `sequential` of them one after another (the
+//! w_p, w_i and w_s of Klöckner et al., 2009, section 4): a lane is one node of `parallel` elements side by side, and holds
+//! the sums of `inline` elements in registers, so that a loaded matrix entry is used for all their components. On the
+//! host a block is a pack of `parallel` elements, one per SIMD lane, and `inline` nodes share a load of the field.
+
+use super::{MapError, Target};
+use crate::galerkin::reference::{face_node_count, node_count};
+use crate::kernel::Element;
+use crate::kernel_verify::MAX_SHARED_BYTES;
+
+/// A shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// Kernels of a stage.
+    pub fusion: Fusion,
+    /// Elements side by side (w_p); on the host: SIMD lanes.
+    pub parallel: u32,
+    /// Elements of a lane (w_i); on the host: nodes at once.
+    pub inline: u32,
+    /// Nodes of a lane on a GPU, a divisor of their number: a value from shared memory is used for so many rows.
+    pub rows: u32,
+    /// Microblocks of a block, one after another (w_s).
+    pub sequential: u32,
+    /// Where the fields of the own elements are read from.
+    pub fields: Home,
+    /// Where the matrices are read from.
+    pub matrices: Home,
+    /// Where geometry comes from.
+    pub geometry: Geometry,
+    /// Unrolling of the loops over nodes, in vector accesses; 0: completely.
+    pub unroll: u32,
+    /// Unrolling of the loop over face nodes: how many gathers of a lane are in flight.
+    pub gather: u32,
+    /// Load the registers of the time step before the long loops rather than after.
+    pub prefetch: bool,
+    /// Blocks that a multiprocessor should hold at least.
+    pub resident: Option<u32>,
+}
+
+/// Kernels of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fusion {
+    /// Volume, surface and update in one, from one copy of the state to the other.
+    One,
+    /// Volume and surface, then the update in place.
+    Two,
+    /// Volume, surface, update.
+    Three,
+}
+
+/// A memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// Copied to shared memory first.
+    Shared,
+    /// Read from global memory, through the first-level cache.
+    Cache,
+}
+
+/// Where geometry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Geometry {
+    /// Three gradients an element, computed in f64.
+    Stored,
+    /// Recomputed from the vertices in every stage, in the working precision.
+    Vertices,
+}
+
+/// What a variant is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purpose {
+    /// Target.
+    pub target: Target,
+    /// Precision of the state.
+    pub precision: Element,
+    /// Polynomial degree.
+    pub order: usize,
+    /// Components of the system.
+    pub components: usize,
+}
+
+impl Variant {
+    /// The variant to begin with.
+    pub fn default_for(purpose: &Purpose) -> Variant {
+        let base = Variant {
+            fusion: Fusion::One,
+            parallel: if purpose.precision == Element::F64 { 8 } else { 16 },
+            inline: 2,
+            rows: 1,
+            sequential: 1,
+            fields: Home::Shared,
+            matrices: Home::Cache,
+            geometry: Geometry::Stored,
+            unroll: 1,
+            gather: 2,
+            prefetch: false,
+            resident: None,
+        };
+        match purpose.target {
+            Target::Host => base,
+            Target::Cuda => Variant::for_gpu(base, purpose),
+        }
+    }
+
+    /// Sums of derivatives of a lane (three a component and element) stay well below the registers a lane can have, and
+    /// a block has some 128 to 256 lanes, as few of them as possible idle in the last warp.
+    fn for_gpu(base: Variant, purpose: &Purpose) -> Variant {
+        let sums = if purpose.precision == Element::F64 { 24 } else { 48 };
+        let inline = match (sums / (3 * purpose.components)).clamp(1, 4) {
+            3 => 2,
+            n => n as u32,
+        };
+        let nodes = node_count(purpose.order);
+        let idle = |parallel: &usize| {
+            let lanes = parallel * nodes;
+            // In percent of the lanes; small differences do not count.
+            (lanes.next_multiple_of(32) - lanes) * 100 / lanes / 2
+        };
+        let range = (128 / nodes).max(1)..=(256 / nodes).max(if nodes > 128 { 2 } else { 1 });
+        let parallel = range.min_by_key(idle).unwrap_or(1) as u32;
+        let mut variant = Variant { parallel, inline, ..base };
+        while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
+            variant.parallel -= 1;
+        }
+        while variant.inline > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES {
+            variant.inline /= 2;
+        }
+        variant
+    }
+
+    /// Elements of a microblock on a GPU.
+    pub fn microblock(&self) -> usize {
+        (self.parallel * self.inline) as usize
+    }
+
+    /// Shared memory of a block for fields, fluxes and (if they are there) matrices, without the small records.
+    pub fn shared_bytes(&self, purpose: &Purpose) -> u64 {
+        let (nodes, faces) = (node_count(purpose.order), 4 * face_node_count(purpose.order));
+        let per_element = purpose.components * (faces + if self.fields == Home::Shared { nodes + 4 } else { 0 }) + 48;
+        let matrices = if self.matrices == Home::Shared { (3 * (nodes + 4) + faces) * nodes } else { 0 };
+        (self.microblock() * per_element + matrices) as u64 * purpose.precision.bytes()
+    }
+
+    /// Checks that blocks of this shape can exist.
+    pub(super) fn check(&self, purpose: &Purpose) -> Result<(), MapError> {
+        let refuse = |why: String| Err(MapError::Variant(why));
+        if [self.parallel, self.inline, self.rows, self.sequential].contains(&0) {
+            return refuse("every extent is at least 1".into());
+        }
+        if purpose.target == Target::Host {
+            return if self.parallel > 64 { refuse(format!("{} SIMD lanes", self.parallel)) } else { Ok(()) };
+        }
+        let nodes = node_count(purpose.order);
+        if !nodes.is_multiple_of(self.rows as usize) {
+            return refuse(format!("{} rows a lane of {nodes} nodes", self.rows));
+        }
+        // The energy has a lane a node.
+        let lanes = nodes * self.parallel as usize;
+        if lanes > 1024 || lanes / (self.rows as usize) < 2 {
+            return refuse(format!("a block of {lanes} lanes"));
+        }
+        let bytes = self.shared_bytes(purpose);
+        if bytes > MAX_SHARED_BYTES {
+            return refuse(format!("{bytes} bytes of shared memory a block"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Systems, steps and meshes: what verifiers accept and refuse.
+
+use kernelwright_codegen::galerkin::energy::derive;
+use kernelwright_codegen::galerkin::evaluate::{Point, evaluate};
+use kernelwright_codegen::galerkin::mesh::{Face, Mesh};
+use kernelwright_codegen::galerkin::step::{Stage, Step, StepError, Update};
+use kernelwright_codegen::galerkin::system::{Expr, Side};
+use kernelwright_codegen::galerkin::text;
+use kernelwright_codegen::galerkin::verify::{SystemError, verify};
+
+use crate::systems::*;
+
+#[test]
+fn usual_systems_are_well_formed() {
+    for system in [maxwell(1.0), maxwell(0.0), acoustics(), advection(), random(1), random(2)] {
+        verify(&system).unwrap_or_else(|e| panic!("{e:?}\n{}", text::print(&system)));
+    }
+}
+
+#[test]
+fn an_inconsistent_flux_is_refused() {
+    let mut system = advection();
+    system.flux[0] = mul(number(2.0), system.flux[0].clone());
+    let errors = verify(&system).expect_err("twice the flux");
+    assert!(matches!(&errors[..], [SystemError::Inconsistent { component, .. }] if component == "u"), "{errors:?}");
+}
+
+#[test]
+fn a_nonlinear_flux_is_refused() {
+    let mut system = advection();
+    system.flux[0] = mul(inside(0), outside(0));
+    let errors = verify(&system).expect_err("a product of states");
+    assert!(errors.iter().any(|e| matches!(e, SystemError::Linear { kind: "linear", .. })), "{errors:?}");
+}
+
+#[test]
+fn scopes_are_checked() {
+    let mut system = maxwell(1.0);
+    system.rates[0].terms[0].coefficient = Expr::Material(Side::Exterior, 0);
+    system.flux[1] = Expr::Time;
+    system.boundaries[0].components[2] = outside(2);
+    let errors = verify(&system).expect_err("three reads out of scope");
+    assert_eq!(errors.iter().filter(|e| matches!(e, SystemError::Scope { .. })).count(), 3, "{errors:?}");
+}
+
+#[test]
+fn steps_have_their_orders() {
+    for (step, order) in [(Step::lserk4(), 4), (Step::ssp3(), 3)] {
+        assert_eq!(step.verify(), Ok(()));
+        assert_eq!(step.linear_order(), order, "{:?}", step.stability_polynomial());
+    }
+    let mut wrong = Step::lserk4();
+    wrong.stages[2].time += 0.01;
+    assert!(matches!(wrong.verify(), Err(StepError::Inconsistent(_))));
+    let update = Update { register: 0, terms: vec![(1, 1.0)], rate: 1.0 };
+    let unset = Step {
+        name: "unset".into(),
+        registers: vec!["a".into(), "b".into()],
+        stages: vec![Stage { time: 0.0, updates: vec![update] }],
+    };
+    assert!(matches!(unset.verify(), Err(StepError::Unset { .. })));
+}
+
+#[test]
+fn meshes_are_checked() {
+    let mesh = crate::meshes::box_mesh([2, 1, 1], 0.0, 1);
+    assert_eq!(mesh.verify(1), Ok(()));
+    let mut inverted = mesh.clone();
+    inverted.elements[3].swap(0, 1);
+    assert!(inverted.verify(1).is_err());
+    let mut one_sided: Mesh = mesh.clone();
+    let shared = one_sided.faces.iter_mut().flatten().find(|face| matches!(face, Face::Shared { .. }));
+    *shared.expect("elements have neighbours") = Face::Boundary(0);
+    assert!(one_sided.verify(1).is_err());
+    assert!(mesh.verify(0).is_err(), "there are boundaries");
+}
+
+#[test]
+fn text_names_everything() {
+    let text = text::print(&acoustics());
+    for part in ["ddt p = -bulk * dx(v_x)", "exterior(density) = density", "boundary driven", "step ssp3", "n.F*[v_z]"]
+    {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn energies_are_derived() {
+    for (system, weights) in
+        [(maxwell(1.0), vec![2.0, 2.0, 2.0, 3.0, 3.0, 3.0]), (acoustics(), vec![0.5, 3.0, 3.0, 3.0])]
+    {
+        let energy = derive(&system);
+        assert!(energy.symmetric, "{}", system.name);
+        let at = Point { materials: [vec![2.0, 3.0], vec![]], ..Point::default() };
+        for (weight, expected) in energy.weights.iter().zip(weights) {
+            assert!((evaluate(weight, &at) - expected).abs() < 1e-12, "{}", system.name);
+        }
+    }
+    assert!(derive(&advection()).symmetric && derive(&random(3)).symmetric);
+    let mut skew = random(3);
+    let added = skew.rates[0].terms[0].clone();
+    let component = (added.component + 1) % skew.components.len();
+    skew.rates[0].terms.push(kernelwright_codegen::galerkin::system::Term {
+        component,
+        coefficient: number(9.0),
+        ..added
+    });
+    assert!(!derive(&skew).symmetric || component == 0);
+}

@@ -1,0 +1,12 @@
+//! Sparse matrices: formats carried out, sweeps with products, whole loops.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../mapping/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+mod formats;
+mod matrices;
+mod predictions;
+mod products;
+mod stored;

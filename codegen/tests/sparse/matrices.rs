@@ -1,0 +1,110 @@
+//! Matrices of every kind that a format meets.
+
+use kernelwright_codegen::format::Matrix;
+use kernelwright_tests::random::Random;
+
+/// A matrix in compressed rows.
+#[derive(Debug, Clone)]
+pub struct Csr {
+    pub name: &'static str,
+    pub columns: usize,
+    pub starts: Vec<usize>,
+    pub column: Vec<usize>,
+    pub value: Vec<f64>,
+}
+
+impl Csr {
+    /// From the columns of each row, in any order; values are random and never zero.
+    pub fn new(name: &'static str, columns: usize, rows: Vec<Vec<usize>>, seed: u64) -> Csr {
+        let mut random = Random::new(seed);
+        let mut csr = Csr { name, columns, starts: vec![0], column: Vec::new(), value: Vec::new() };
+        for mut row in rows {
+            row.sort_unstable();
+            row.dedup();
+            let values = random.vector(row.len());
+            csr.value.extend(values.into_iter().map(|v| if v == 0.0 { 0.25 } else { v }));
+            csr.column.extend(row);
+            csr.starts.push(csr.column.len());
+        }
+        csr
+    }
+
+    pub fn view(&self) -> Matrix<'_> {
+        Matrix { columns: self.columns, starts: &self.starts, column: &self.column, value: &self.value }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let range = self.starts[row]..self.starts[row + 1];
+        self.column[range.clone()].iter().copied().zip(self.value[range].iter().copied())
+    }
+
+    /// The product with a vector, and the sum of the absolute values of its terms, in f64.
+    pub fn product(&self, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let sum = |f: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            (0..self.rows()).map(|row| self.row(row).map(|(c, v)| f(v * x[c])).sum()).collect()
+        };
+        (sum(&|t| t), sum(&|t: f64| t.abs()))
+    }
+}
+
+/// Columns of a row, drawn without order.
+fn drawn(random: &mut Random, count: usize, below: usize) -> Vec<usize> {
+    (0..count).map(|_| random.below(below as u64) as usize).collect()
+}
+
+/// Square matrices, small.
+pub fn square() -> Vec<Csr> {
+    let mut random = Random::new(11);
+    let mut all = vec![
+        Csr::new("one by one", 1, vec![vec![0]], 1),
+        Csr::new("no entries", 5, vec![vec![]; 5], 2),
+        Csr::new("diagonal", 67, (0..67).map(|i| vec![i]).collect(), 3),
+        Csr::new(
+            "one full row",
+            130,
+            (0..130).map(|i| if i == 40 { (0..130).collect() } else { vec![i] }).collect(),
+            4,
+        ),
+    ];
+    let band = |i: usize| (i.saturating_sub(2)..(i + 3).min(96)).collect();
+    all.push(Csr::new("banded, whole chunks", 96, (0..96).map(band).collect(), 5));
+    let uneven = (0..101).map(|_| {
+        let count = random.below(9) as usize;
+        drawn(&mut random, count, 101)
+    });
+    all.push(Csr::new("random with empty rows", 101, uneven.collect(), 6));
+    let power = (0..300usize).map(|i| {
+        let count = 1 + 250 / (1 + (i * 7) % 300);
+        drawn(&mut random, count, 300)
+    });
+    all.push(Csr::new("power law", 300, power.collect(), 7));
+    let long = (0..37).map(|_| drawn(&mut random, 36, 37));
+    all.push(Csr::new("nearly dense", 37, long.collect(), 8));
+    all
+}
+
+/// Wide enough for columns that 16 bits do not reach.
+pub fn wide() -> Csr {
+    let mut random = Random::new(5);
+    let n = 200_000;
+    let row = |i: usize| match i {
+        0 => (0..70_000).map(|k| 2 * k).collect(),
+        1 => drawn(&mut random, 300, n),
+        i if i % 997 == 0 => vec![i, n - 1 - i, (i * 31) % n],
+        i if i % 3 == 0 => vec![i, i / 2],
+        _ => Vec::new(),
+    };
+    Csr::new("wide", n, (0..n).map(row).collect(), 9)
+}
+
+/// Matrices that are not square.
+pub fn oblong() -> Vec<Csr> {
+    let mut random = Random::new(21);
+    let flat = (0..20).map(|_| drawn(&mut random, 6, 90)).collect();
+    let tall = (0..90).map(|i| vec![i % 7]).collect();
+    vec![Csr::new("flat", 90, flat, 22), Csr::new("tall", 20, tall, 23)]
+}

@@ -1,0 +1,143 @@
+//! Sweeps with products of a matrix, mapped and interpreted, against the plain product in compressed rows.
+//!
+//! Bounds: a sum of m terms in any order, in arithmetic of unit roundoff e, is within (m + 2) e of the sum of absolute
+//! values (Higham 2002, section 4.2), the products' and the entries' own roundings included.
+
+use crate::formats;
+use crate::matrices::{self, Csr};
+use crate::support::*;
+use kernelwright_codegen::format::{Basis, Contents, Options, Stored, operator, store as convert};
+use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::loops::*;
+use kernelwright_codegen::map::{Target, Variant};
+use kernelwright_syntax::program::Format;
+use kernelwright_tests::random::Random;
+
+/// A stored matrix as a case.
+pub fn case(stored: &Stored) -> Case {
+    let data = stored.contents.iter().map(Contents::reals).collect();
+    let text = format!("format {}", stored.layout.format.name);
+    Case { text, op: operator("matrix", &stored.layout, Vec::new()), params: Vec::new(), data }
+}
+
+/// `y = A*x; z = x - 0.5*(A*x) + w; m = |A|*|x|; d = x/diagonal` with the sum of x*y, in one sweep.
+fn fused(case: &Case) -> Program {
+    let mut build = Build::new(&case.op, &["x", "w", "y", "z", "m", "d"]);
+    build.program.sums = vec![SumKind::Add, SumKind::Max];
+    let half = Box::new(PointExpr::Number(0.5));
+    let scaled = Box::new(PointExpr::Binary(BinaryOp::Mul, half, v(2)));
+    let less = Box::new(PointExpr::Binary(BinaryOp::Sub, v(0), scaled));
+    let values = vec![
+        value("x", load(0)),
+        value("w", load(1)),
+        value("y", ValueKind::Apply(ValueId(0))),
+        value("z", ValueKind::Map(PointExpr::Binary(BinaryOp::Add, less, v(1)))),
+        value("m", ValueKind::Magnitude(ValueId(0))),
+        value("d", ValueKind::Diagonal(ValueId(0))),
+    ];
+    let stores = vec![store(2, 2), store(3, 3), store(4, 4), store(5, 5)];
+    build.sweep("fused", Granule::Point, values, stores, vec![sum(0, 0, Some(2)), sum(1, 3, None)]);
+    build.program.fences.push(Fence {
+        name: "sums".into(),
+        statements: vec![
+            ScalarStmt::Assign { scalar: ScalarId(5), value: ScalarExpr::Sum(SumId(0)), text: "dot".into() },
+            ScalarStmt::Assign { scalar: ScalarId(6), value: ScalarExpr::Sum(SumId(1)), text: "max".into() },
+        ],
+        predicate: None,
+    });
+    build.program
+}
+
+fn rounded(precision: Element, values: Vec<f64>) -> Vec<f64> {
+    let round = |v: f64| if precision == Element::F32 { f64::from(v as f32) } else { v };
+    values.into_iter().map(round).collect()
+}
+
+/// One sweep of everything, against the oracle.
+fn agrees(matrix: &Csr, format: &Format, target: Target, precision: Element, change: impl Fn(&mut Variant)) {
+    let mut matrix = matrix.clone();
+    matrix.value = rounded(precision, matrix.value);
+    let stored = convert(format, &matrix.view(), Options { basis: Basis::Permuted, diagonal: true }).unwrap();
+    let case = case(&stored);
+    let program = fused(&case);
+    let mut variant = Variant::for_grid(target, case.grid());
+    change(&mut variant);
+    let shape = variant.to_string();
+    let mut machine = Machine::new(&case, &program, target, precision, Some(variant));
+    let n = case.len();
+    let mut random = Random::new(3);
+    let (x, w) = (rounded(precision, random.vector(n)), rounded(precision, random.vector(n)));
+    let order: Vec<usize> = match &stored.order {
+        Some(order) => order.iter().map(|&row| row as usize).collect(),
+        None => (0..n).collect(),
+    };
+    let there = |v: &[f64]| -> Vec<f64> { order.iter().map(|&row| v[row]).collect() };
+    machine.write(0, &there(&x));
+    machine.write(1, &there(&w));
+    for output in 2..6 {
+        machine.write(output, &vec![f64::NAN; n]);
+    }
+    machine.sweep(0);
+    machine.fence(0);
+    let (y, m) = matrix.product(&x);
+    let longest = stored.layout.longest as f64;
+    let e = epsilon(precision) / 2.0;
+    let bound: Vec<f64> = m.iter().map(|m| (longest + 2.0) * e * m + f64::MIN_POSITIVE).collect();
+    let context =
+        || format!("{} in {}, {target:?} {precision:?} {shape}\n{}", matrix.name, format.name, machine.text(target));
+    let back = |number: usize| -> Vec<f64> {
+        let stored = machine.read(number);
+        let mut given = vec![0.0; n];
+        order.iter().zip(stored).for_each(|(&row, value)| given[row] = value);
+        given
+    };
+    close("y", &back(2), &y, |i| bound[i], context);
+    close("m", &back(4), &m, |i| bound[i], context);
+    let z: Vec<f64> = (0..n).map(|i| x[i] - 0.5 * y[i] + w[i]).collect();
+    close("z", &back(3), &z, |i| bound[i] + 3.0 * e * (x[i].abs() + m[i] + w[i].abs()), context);
+    let diagonal = |i: usize| matrix.row(i).find(|c| c.0 == i).map_or(0.0, |c| c.1);
+    for (i, got) in back(5).into_iter().enumerate().filter(|(i, _)| diagonal(*i) != 0.0) {
+        let want = x[i] / diagonal(i);
+        assert!((got - want).abs() <= 2.0 * e * want.abs(), "x/diagonal at {i}: {got} for {want}\n{}", context());
+    }
+    let dot: f64 = (0..n).map(|i| x[i] * y[i]).sum();
+    let slack: f64 = (0..n).map(|i| x[i].abs() * (bound[i] + n as f64 * 1.2e-16 * y[i].abs())).sum();
+    assert!((machine.scalar(5) - dot).abs() <= slack + 1e-300, "dot {} for {dot}\n{}", machine.scalar(5), context());
+    let most = back(3).iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    assert_eq!(machine.scalar(6), most, "{}", context());
+}
+
+#[test]
+fn every_format_multiplies_every_matrix() {
+    for format in formats::all() {
+        for matrix in matrices::square() {
+            for (target, precision) in ENGINES {
+                agrees(&matrix, &format, target, precision, |_| {});
+            }
+        }
+    }
+}
+
+#[test]
+fn every_sharing_of_rows_gives_the_product() {
+    for name in ["csr", "csr_delta", "coo", "pjds", "sell_c_sigma", "sell_delta", "ellpack_r", "odd_lane_inside"] {
+        let format = formats::named(name);
+        for matrix in matrices::square() {
+            for lanes in [1, 2, 8, 32] {
+                agrees(&matrix, &format, Target::Cuda, Element::F64, |variant| {
+                    variant.row_lanes = Some(lanes);
+                    variant.block = [64, 1];
+                    variant.chunk = 2;
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_aside_are_found() {
+    let matrix = matrices::wide();
+    for name in ["csr_delta", "sell_delta"] {
+        agrees(&matrix, &formats::named(name), Target::Host, Element::F64, |_| {});
+    }
+}

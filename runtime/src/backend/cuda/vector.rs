@@ -1,0 +1,44 @@
+//! Vectors of the caller in device memory.
+#![allow(unsafe_code)]
+
+use kernelwright_codegen::kernel::Element;
+
+/// Values that somebody else keeps in a CUDA device's memory, one component after another, axis 0 fastest.
+///
+/// They are copied on the device, in the order of the back end's stream; what is given was finished by its owner before
+/// the call, and what is taken is complete when the call returns.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DeviceVector {
+    address: u64,
+    len: usize,
+    element: Element,
+}
+
+impl DeviceVector {
+    /// Values at a device address, a `CUdeviceptr` or the pointer of `cudaMalloc`.
+    ///
+    /// That the range lies within one allocation of the device is checked at every use.
+    ///
+    /// # Safety
+    /// As long as this value lives, `len` values of `element` lie at the address, nobody frees them, and nobody else uses
+    /// them during a call that is given this value.
+    pub unsafe fn from_raw(address: u64, len: usize, element: Element) -> DeviceVector {
+        DeviceVector { address, len, element }
+    }
+
+    /// The device address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Number of values.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Type of the values.
+    pub fn element(&self) -> Element {
+        self.element
+    }
+}
