@@ -37,8 +37,6 @@ pub(super) struct Context<'a> {
     pub(super) partials: Vec<Option<(usize, u64)>>,
     /// The fence that the sweep being mapped ends with, if it does.
     pub(super) closing: Option<Closing>,
-    /// Whether the blocks of the sweep being mapped start at the far end.
-    pub(super) backwards: bool,
 }
 
 /// A fence that the last block of a sweep carries out.
@@ -73,7 +71,6 @@ impl<'a> Context<'a> {
             buffers: Vec::new(),
             partials: vec![None; program.sums.len()],
             closing: None,
-            backwards: false,
         };
         for table in 0..program.operator.tables.len() {
             let len = context.table_extents(table).iter().product();

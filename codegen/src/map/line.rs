@@ -56,7 +56,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
         let [x, y] = cx.options.variant.line_block.map(u64::from);
         (if others.len() == 2 { [x, y] } else { [x * y, 1] }, bytes > PRIVATE_BYTES)
     };
-    let blocks = Blocks::turning(cx, [size(cx, 0).div_ceil(lanes[0]), size(cx, 1).div_ceil(lanes[1]), 1]);
+    let blocks = Blocks::new([size(cx, 0).div_ceil(lanes[0]), size(cx, 1).div_ceil(lanes[1]), 1]);
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let lines = cx.points / cx.size(axis);
     let scratch = scratch.then(|| {

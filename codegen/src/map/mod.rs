@@ -40,10 +40,10 @@ mod tidy;
 mod tile;
 mod variant;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::kernel::Element;
-use crate::loops::{Control, Granule, Program, SweepId, ValueKind};
+use crate::loops::{Granule, Program, SweepId, ValueKind};
 use crate::module::{Launch, Module};
 
 use context::{Closing, Context};
@@ -96,17 +96,15 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
         let launch = output.launch(made);
         output.setup.push(launch);
     }
-    let last = options.target == Target::Cuda && options.variant.fence != Some(Finish::Own)
+    let last = options.target == Target::Cuda
+        && options.variant.fence != Some(Finish::Own)
         && program.operator.space.rows().is_none();
     let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
     let arrivals = match closing.is_empty() {
         true => 0,
         false => context.buffer("arrivals".into(), Element::I32, 1),
     };
-    let backwards =
-        if options.target == Target::Cuda && options.variant.turn { turned(program) } else { BTreeSet::new() };
     for number in 0..program.sweeps.len() {
-        context.backwards = backwards.contains(&SweepId(number));
         let sweep = &program.sweeps[number];
         if program.operator.space.rows().is_some() {
             let made = matrix::kernels(&mut context, SweepId(number))?;
@@ -156,26 +154,6 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
 /// Blocks of a sweep whose last one may finish the sums: each waits until its stores have arrived, which for a few
 /// takes less time than a launch.
 const FEW_BLOCKS: u64 = 1536;
-
-/// Every second sweep of the loop.
-fn turned(program: &Program) -> BTreeSet<SweepId> {
-    fn visit(control: &[Control], order: &mut Vec<SweepId>) {
-        for step in control {
-            match step {
-                Control::Sweep(sweep) => order.push(*sweep),
-                Control::Loop { body, .. } => visit(body, order),
-                Control::Every { body, otherwise, .. } => {
-                    visit(body, order);
-                    visit(otherwise, order);
-                }
-                Control::Fence(_) | Control::Rotate(_) => {}
-            }
-        }
-    }
-    let mut order = Vec::new();
-    visit(&program.body, &mut order);
-    order.into_iter().skip(1).step_by(2).collect()
-}
 
 /// Kernels made so far and their launches.
 #[derive(Default)]

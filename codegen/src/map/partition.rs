@@ -42,9 +42,11 @@ pub(super) struct Shape {
 const MOST_SEGMENTS: u64 = 32;
 /// Points of a segment at most, likewise; more would not fit into registers.
 const MOST_LEVELS: u64 = 16;
-/// Words of an array of a lane: with many, the lanes join few segments; with few, there are lanes for a small problem.
-const WORDS: [u64; 2] = [8, 16];
-/// Lanes that a problem should have at least to go with many.
+/// Words of a segment's array in a small problem, which needs the lanes.
+const FEW_WORDS: u64 = 8;
+/// Words of a long array.
+const LONG: u64 = 16;
+/// Lanes that a problem should have at least for segments of most levels, few of which are to be joined.
 const MANY_LANES: u64 = 1 << 17;
 /// Lines side by side: what neighbouring lanes read together should be long.
 const COLUMNS: u64 = 32;
@@ -65,7 +67,7 @@ impl Shape {
             Some(0 | 1) => return None,
             Some(wanted) => u64::from(wanted),
             None if n > MOST_SEGMENTS * MOST_LEVELS => return None,
-            None => n.div_ceil(words_of_array(cx) / words(cx)).clamp(2, MOST_SEGMENTS),
+            None => n.div_ceil(levels(cx)).clamp(2, MOST_SEGMENTS),
         };
         let (mut segments, mut levels) = divided(n, wanted.min(n / 2));
         if cyclic {
@@ -94,10 +96,9 @@ fn words(cx: &Context) -> u64 {
     if cx.options.precision == Element::F32 { 1 } else { 2 }
 }
 
-/// Words of an array of a lane, if the variant does not say.
-fn words_of_array(cx: &Context) -> u64 {
-    let [few, many] = WORDS;
-    if cx.points * words(cx) / many >= MANY_LANES { many } else { few }
+/// Points of a segment, if the variant does not say.
+fn levels(cx: &Context) -> u64 {
+    if cx.points / MOST_LEVELS >= MANY_LANES { MOST_LEVELS } else { FEW_WORDS / words(cx) }
 }
 
 /// Arrays of a kernel, by what becomes of them.
@@ -128,7 +129,7 @@ impl Arrays {
     /// Kinds of arrays in shared memory: long ones, where that leaves room for another block.
     fn shared(&self, cx: &Context, shape: Shape) -> u32 {
         let (kinds, most) = SHARED;
-        let long = shape.levels * words(cx) >= WORDS[1];
+        let long = shape.levels * words(cx) >= LONG;
         let bytes = self.exchanged + self.kinds.iter().take(kinds as usize).sum::<usize>() as u64 * self.bytes;
         cx.options.variant.shared.unwrap_or(if long && bytes <= most { kinds } else { 0 })
     }
@@ -160,7 +161,7 @@ fn divided(n: u64, wanted: u64) -> (u64, u64) {
 pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, shape: Shape) -> Result<Made, MapError> {
     let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
     let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
-    let blocks = Blocks::turning(cx, [size(cx, 0).div_ceil(shape.columns), size(cx, 1), 1]);
+    let blocks = Blocks::new([size(cx, 0).div_ceil(shape.columns), size(cx, 1), 1]);
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let cx: &Context = cx;
     let arrays = Arrays::of(cx, &plan, shape);

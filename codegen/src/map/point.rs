@@ -29,22 +29,13 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId) -> Result<Made, MapError>
 pub(super) struct Blocks {
     tiles: [u64; 3],
     folded: bool,
-    /// From the last tile along z, or the last of the axes that has several, to the first.
-    backwards: Option<usize>,
 }
 
 impl Blocks {
     /// A grid with some number of tiles along x, y and z.
     pub(super) fn new(tiles: [u64; 3]) -> Blocks {
         const LIMIT: u64 = 65535;
-        Blocks { tiles, folded: tiles[1] > LIMIT || tiles[2] > LIMIT, backwards: None }
-    }
-
-    /// Such a grid whose blocks start at the far end of the slowest axis if the sweep is one that does. Sweeps that
-    /// take turns find what the one before touched last in the cache.
-    pub(super) fn turning(cx: &Context, tiles: [u64; 3]) -> Blocks {
-        let slowest = (0..3).rev().find(|&along| tiles[along] > 1);
-        Blocks { backwards: slowest.filter(|_| cx.backwards), ..Blocks::new(tiles) }
+        Blocks { tiles, folded: tiles[1] > LIMIT || tiles[2] > LIMIT }
     }
 
     /// Blocks along x, y, z.
@@ -59,11 +50,6 @@ impl Blocks {
 
     /// The tile's position along x, y or z.
     pub(super) fn tile(&self, along: usize) -> Expr {
-        let tile = self.from_start(along);
-        if self.backwards == Some(along) { fold::sub(fold::int(self.tiles[along] as i64 - 1), tile) } else { tile }
-    }
-
-    fn from_start(&self, along: usize) -> Expr {
         if self.tiles[along] == 1 {
             return fold::int(0);
         }
@@ -81,8 +67,8 @@ impl Blocks {
             return Expr::Block(0);
         }
         let [x, y, _] = self.tiles.map(|t| fold::int(t as i64));
-        let plane = fold::add(self.from_start(1), fold::mul(y, self.from_start(2)));
-        fold::add(self.from_start(0), fold::mul(x, plane))
+        let plane = fold::add(self.tile(1), fold::mul(y, self.tile(2)));
+        fold::add(self.tile(0), fold::mul(x, plane))
     }
 }
 
@@ -108,14 +94,11 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         return Ok(made);
     }
     let across = |axis: usize, lanes: u32| cx.size(axis).div_ceil(u64::from(lanes));
-    let blocks = Blocks::turning(
-        cx,
-        match dims {
-            1 => [across(0, x).div_ceil(chunk), 1, 1],
-            2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
-            _ => [across(0, x), cx.size(2).div_ceil(chunk), across(1, y)],
-        },
-    );
+    let blocks = Blocks::new(match dims {
+        1 => [across(0, x).div_ceil(chunk), 1, 1],
+        2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
+        _ => [across(0, x), cx.size(2).div_ceil(chunk), across(1, y)],
+    });
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };

@@ -29,15 +29,11 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     let (dims, chunk) = (cx.dims(), cx.options.variant.chunk);
     let across = |axis: usize, points: i64| cx.size(axis).div_ceil(points as u64);
     let along = cx.size(dims - 1).div_ceil(chunk);
-    // Along the walk first: blocks that follow one another share planes, and the sweeps before and after, by lines or
-    // points, go along the second axis too.
-    let blocks = Blocks::turning(
-        cx,
-        match dims {
-            2 => [across(0, plan.extent(0)), along, 1],
-            _ => [across(0, plan.extent(0)), along, across(1, plan.extent(1))],
-        },
-    );
+    // Along the walk before the second axis: blocks that follow one another share planes.
+    let blocks = Blocks::new(match dims {
+        2 => [across(0, plan.extent(0)), along, 1],
+        _ => [across(0, plan.extent(0)), along, across(1, plan.extent(1))],
+    });
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);

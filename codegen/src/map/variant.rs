@@ -41,8 +41,6 @@ pub struct Variant {
     /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
     /// cache.
     pub simd: u64,
-    /// CUDA: every second sweep of a loop starts at the far end of the grid.
-    pub turn: bool,
     /// CUDA: which block finishes sums; none leaves it to the number of blocks.
     pub fence: Option<Finish>,
     /// CUDA: lanes of the block that finishes sums in a kernel of its own.
@@ -108,7 +106,6 @@ impl Variant {
             resident: None,
             tile: tile(target, size(1), size(2)),
             simd: 256,
-            turn: true,
             fence: None,
             fence_lanes: 256,
             row_lanes: None,
@@ -134,7 +131,6 @@ impl Variant {
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
             "simd" => self.simd = number(key, value)?,
-            "turn" => self.turn = number(key, value)?,
             "fence" => self.fence = finish(value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
@@ -172,7 +168,6 @@ impl Variant {
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
             ("simd", self.simd.to_string()),
-            ("turn", self.turn.to_string()),
             ("fence", fence.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
             ("row_lanes", auto(self.row_lanes)),
@@ -228,7 +223,7 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "turn") { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early") { "true or false" } else { "a number" };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 

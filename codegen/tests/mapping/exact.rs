@@ -75,7 +75,7 @@ impl<'p> Machine<'p> {
         let mut variant = Variant::for_grid(target, grid);
         if other {
             let (fence, segments, shared) = (Some(Finish::Own), Some(2), Some(2));
-            let tiles = Variant { staged: Some(true), block: [8, 4], chunk: 2, turn: false, ..variant };
+            let tiles = Variant { staged: Some(true), block: [8, 4], chunk: 2, ..variant };
             variant = Variant { fence, segments, shared, ..tiles };
         }
         let options = Options { target, precision: Element::F64, history_len: HISTORY, variant };
