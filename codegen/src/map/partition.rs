@@ -23,6 +23,7 @@ use super::point::Blocks;
 use super::separators::System;
 use super::sums::{Accumulators, Places};
 use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, VarId};
+use crate::kernel_verify::MAX_SHARED_BYTES;
 use crate::loops::{Store, Sum, Sweep, ValueId};
 
 /// How lines are split.
@@ -130,8 +131,12 @@ impl Arrays {
     fn shared(&self, cx: &Context, shape: Shape) -> u32 {
         let (kinds, most) = SHARED;
         let long = shape.levels * words(cx) >= LONG;
-        let bytes = self.exchanged + self.kinds.iter().take(kinds as usize).sum::<usize>() as u64 * self.bytes;
-        cx.options.variant.shared.unwrap_or(if long && bytes <= most { kinds } else { 0 })
+        cx.options.variant.shared.unwrap_or(if long && self.in_shared(kinds) <= most { kinds } else { 0 })
+    }
+
+    /// Bytes of shared memory with so many kinds of arrays there.
+    fn in_shared(&self, kinds: u32) -> u64 {
+        self.exchanged + self.kinds.iter().take(kinds as usize).sum::<usize>() as u64 * self.bytes
     }
 
     /// Blocks that a multiprocessor should hold: where the arrays leave three eighths of the registers to all else.
@@ -166,6 +171,10 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     let cx: &Context = cx;
     let arrays = Arrays::of(cx, &plan, shape);
     let shared = arrays.shared(cx, shape);
+    // The sums of the groups of lanes take a little more.
+    if arrays.in_shared(shared) > MAX_SHARED_BYTES - (8 << 10) {
+        return Err(MapError::Variant("the arrays of a block do not fit into shared memory".into()));
+    }
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let lane = fold::add(Expr::Lane(0), fold::mul(fold::int(shape.columns as i64), Expr::Lane(1)));
     let place = eval.b.bind("place", lane.clone());
