@@ -115,6 +115,14 @@ pub enum NodeKind {
         /// The solution at this point of the program.
         solution: NodeId,
     },
+    /// Ends the run of a different recurrence unless a condition holds that is always true in exact arithmetic; see
+    /// [`predict`](crate::plan::predict).
+    Guard {
+        /// What must hold.
+        condition: CondTree,
+        /// The solution at this point of the program.
+        solution: NodeId,
+    },
     /// Ends the solve when measure <= bound.
     Check {
         /// Left side.
@@ -273,13 +281,23 @@ impl NodeKind {
             NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Diagonal(_) => true,
             NodeKind::Solve(..) | NodeKind::Map(_) => true,
             NodeKind::Reduce(..) | NodeKind::Scalar(_) => false,
-            NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. } => false,
+            NodeKind::Require { .. } | NodeKind::Guard { .. } => false,
+            NodeKind::Check { .. } | NodeKind::Measure { .. } => false,
         }
     }
 
     /// Whether the node may raise the status word.
     pub fn raises(&self) -> bool {
-        matches!(self, NodeKind::Require { .. } | NodeKind::Check { .. })
+        self.solution().is_some()
+    }
+
+    /// The solution that an act would end the solve with.
+    pub fn solution(&self) -> Option<NodeId> {
+        match self {
+            NodeKind::Require { solution, .. } | NodeKind::Guard { solution, .. } => Some(*solution),
+            NodeKind::Check { solution, .. } => Some(*solution),
+            _ => None,
+        }
     }
 
     /// Nodes it reads, in order of appearance (the solution of an act is not read by it).
@@ -292,7 +310,9 @@ impl NodeKind {
             NodeKind::Map(tree) => tree.visit(&mut |n| out.push(n)),
             NodeKind::Reduce(_, v, w) => out.extend([*v, *w]),
             NodeKind::Scalar(tree) => tree.visit(&mut |n| out.push(n)),
-            NodeKind::Require { condition, .. } => condition.visit(&mut |n| out.push(n)),
+            NodeKind::Require { condition, .. } | NodeKind::Guard { condition, .. } => {
+                condition.visit(&mut |n| out.push(n));
+            }
             NodeKind::Check { measure, bound, .. } => {
                 measure.visit(&mut |n| out.push(n));
                 bound.visit(&mut |n| out.push(n));
@@ -442,6 +462,7 @@ impl Graph {
             NodeKind::Reduce(ReduceKind::Max, v, _) => format!("max |{}|", self.label(*v)),
             NodeKind::Scalar(tree) => self.scalar_text(tree),
             NodeKind::Require { condition, .. } => return format!("require {}", self.cond_text(condition)),
+            NodeKind::Guard { condition, .. } => return format!("guard {}", self.cond_text(condition)),
             NodeKind::Check { measure, bound, .. } => {
                 return format!("check {} <= {}", self.scalar_text(measure), self.scalar_text(bound));
             }

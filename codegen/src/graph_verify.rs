@@ -69,7 +69,7 @@ impl Verifier<'_> {
         };
         let given = matches!(kind, NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution);
         let is = if kind.is_vector() { Type::Vector } else { Type::Scalar };
-        if matches!(kind, NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) {
+        if kind.raises() || matches!(kind, NodeKind::Measure { .. }) {
             return self.error(format!("{by} reads {}, which has no value", self.label(node)));
         }
         if wanted.is_some_and(|wanted| wanted != is) {
@@ -121,6 +121,10 @@ impl Verifier<'_> {
                 if *number >= self.graph.requires.len() {
                     self.error(format!("{by} is require {number}, which nothing is known of"));
                 }
+                self.condition(&by, condition, &mut wanted);
+                wanted.push((*solution, Type::Vector));
+            }
+            NodeKind::Guard { condition, solution } => {
                 self.condition(&by, condition, &mut wanted);
                 wanted.push((*solution, Type::Vector));
             }
@@ -230,8 +234,9 @@ impl Verifier<'_> {
     /// Every value is read by something. (Acts have none; a variable's result may be left over.)
     fn idle(&mut self) {
         let is_value = |node: &&NodeId| match self.kind(**node) {
-            Some(NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
-            Some(NodeKind::Require { .. } | NodeKind::Check { .. } | NodeKind::Measure { .. }) => false,
+            // A loop may assign a variable that only what follows it reads.
+            Some(NodeKind::Phi(_) | NodeKind::Result(_) | NodeKind::Merge(_)) | None => false,
+            Some(kind) if kind.raises() || matches!(kind, NodeKind::Measure { .. }) => false,
             Some(_) => !self.read.contains(node),
         };
         let idle: Vec<NodeId> = self.defined.iter().filter(is_value).copied().collect();

@@ -83,6 +83,8 @@ pub mod status {
     pub const NOT_FINITE: i32 = 2;
     /// The right-hand side is not in the range of a singular operator.
     pub const INCOMPATIBLE: i32 = 3;
+    /// A predicted scalar parted from the one it stands for: the loop should start over from the solution it has.
+    pub const PARTED: i32 = 4;
     /// 16 + number of the `require` that failed.
     pub const REQUIRE: i32 = 16;
 }

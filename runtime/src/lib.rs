@@ -9,6 +9,7 @@ pub mod load;
 pub mod inputs;
 pub mod matrix;
 pub mod mesh;
+pub mod sparse;
 pub mod backend;
 pub mod bandwidth;
 pub mod cache;

@@ -60,6 +60,10 @@ pub fn operator(program: &Program, problem: &Problem) -> Result<math::Operator, 
 /// # Errors
 /// An array of the problem that cannot be read.
 pub fn facts(loaded: &Loaded, problem: &Problem, operator: &math::Operator) -> Result<Vec<KnownFact>, Error> {
+    if operator.space.rows().is_some() {
+        // A matrix brings its facts along.
+        return Ok(operator.facts.clone());
+    }
     let source = &loaded.program.operators[problem.operator];
     let required = loaded.program.solvers[problem.solver].operators.first().map(|argument| &argument.requires);
     let mut wanted: Vec<Fact> = source.claims.iter().map(|claim| claim.fact).collect();
@@ -93,9 +97,12 @@ pub fn graph(program: &Program, problem: &Problem, operator: &math::Operator) ->
 ///
 /// # Errors
 /// A loop the compiler cannot handle.
-pub fn residual(program: &Program, problem: &Problem) -> Result<(loops::Program, VectorId), Error> {
-    let operator = operator(program, problem)?;
-    let graph = trace_in(program, problem, &operator, Precision::F64)?;
+pub fn residual(
+    program: &Program,
+    problem: &Problem,
+    operator: &math::Operator,
+) -> Result<(loops::Program, VectorId), Error> {
+    let graph = trace_in(program, problem, operator, Precision::F64)?;
     correct::residual(&graph).map_err(|error| Error::Internal(error.to_string()))
 }
 
@@ -120,13 +127,18 @@ fn trace_in(
     Ok(graph)
 }
 
-/// All stages up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
+/// All stages from an operator up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
 /// preferred on the target.
 ///
 /// # Errors
 /// A program the compiler cannot handle, or a schedule that does not exist.
-pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
-    plan_within(program, problem, schedule, Limits::default())
+pub fn plan(
+    program: &Program,
+    problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
+    plan_within(program, problem, operator, schedule, Limits::default())
 }
 
 /// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
@@ -134,13 +146,23 @@ pub fn plan(program: &Program, problem: &Problem, schedule: Option<&str>) -> Res
 ///
 /// # Errors
 /// As [`plan`].
-pub fn plan_to_run(program: &Program, problem: &Problem, schedule: Option<&str>) -> Result<Planned, Error> {
+pub fn plan_to_run(
+    program: &Program,
+    problem: &Problem,
+    operator: math::Operator,
+    schedule: Option<&str>,
+) -> Result<Planned, Error> {
     let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
-    plan_within(program, problem, schedule, limits)
+    plan_within(program, problem, operator, schedule, limits)
 }
 
-fn plan_within(program: &Program, problem: &Problem, schedule: Option<&str>, limits: Limits) -> Result<Planned, Error> {
-    let mut operator = operator(program, problem)?;
+fn plan_within(
+    program: &Program,
+    problem: &Problem,
+    mut operator: math::Operator,
+    schedule: Option<&str>,
+    limits: Limits,
+) -> Result<Planned, Error> {
     if problem.precision == Precision::Mixed {
         operator = correct::homogeneous(&operator);
     }
@@ -192,8 +214,7 @@ pub fn module(
         Precision::F32 | Precision::Mixed => Element::F32,
         Precision::F64 => Element::F64,
     };
-    let grid = loops.operator.space.grid();
-    let mut variant = Variant::for_grid(target, grid);
+    let mut variant = Variant::for_space(target, &loops.operator.space);
     for (key, value) in set {
         variant.set(key, value).map_err(Error::Usage)?;
     }

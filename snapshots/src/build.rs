@@ -43,8 +43,7 @@ pub fn planned(loaded: &Loaded, name: &str) -> Planned {
 
 /// Shapes that a target takes by default.
 pub fn default_variant(program: &Program, target: Target) -> Variant {
-    let grid = program.operator.space.grid();
-    Variant::for_grid(of_map(target), grid)
+    Variant::for_space(of_map(target), &program.operator.space)
 }
 
 /// Verified kernels of a scheduled program.

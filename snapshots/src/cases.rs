@@ -9,6 +9,7 @@ use kernelwright_codegen::{loops_text, math_text};
 use kernelwright_syntax::program::Precision;
 
 use crate::build::{default_variant, example, kernels, planned, source};
+use crate::matrices;
 
 /// A text and what it shows.
 pub struct Golden {
@@ -32,6 +33,7 @@ pub fn cases() -> Vec<Golden> {
     all.extend(stages("poisson_2d"));
     all.push(front("pressure_correction"));
     all.extend(crate::galerkin::cases());
+    all.extend(matrices::cases());
     all
 }
 

@@ -6,4 +6,5 @@
 pub mod build;
 pub mod cases;
 pub mod galerkin;
+pub mod matrices;
 pub mod sources;

@@ -7,6 +7,7 @@ use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 
 use crate::build::{default_variant, example, kernels, names, planned, source};
+use crate::cases::Golden;
 
 /// Kernels of an example in one precision, from all its schedules, as one source.
 pub struct Unit {
@@ -16,6 +17,14 @@ pub struct Unit {
     pub source: String,
     /// Number of kernels in it.
     pub count: usize,
+}
+
+impl Unit {
+    /// A golden text that is a source.
+    pub fn of(golden: Golden) -> Unit {
+        let count = golden.text.matches("__global__").count().max(1);
+        Unit { name: golden.name, source: golden.text, count }
+    }
 }
 
 /// One unit per example and precision: every kernel of every schedule, but code that occurs again only once.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::graph::{CondTree, Graph, MapTree, NodeId, NodeKind, ReduceKind, ScalarTree};
 use crate::loops::{
     Control, Fence, FenceId, Granule, PointExpr, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Store, Sum,
-    SumId, SumKind, Sweep, SweepId, Value, ValueId, ValueKind, Vector, VectorId, Version,
+    SumId, SumKind, Sweep, SweepId, Value, ValueId, ValueKind, Vector, VectorId, Version, status,
 };
 
 /// Why a schedule cannot be carried out. Planned schedules never fail; a schedule from elsewhere may.
@@ -356,6 +356,10 @@ pub(super) fn scalar_statements(
         NodeKind::Scalar(tree) => out.push(assign(target, scalar_expr(tree, read)?)?),
         NodeKind::Require { number, condition, .. } => {
             out.push(ScalarStmt::Require { number: *number, condition: scalar_condition(condition, read)? });
+        }
+        NodeKind::Guard { condition, .. } => {
+            let fails = ScalarCondition::Not(Box::new(scalar_condition(condition, read)?));
+            out.push(ScalarStmt::Raise { status: status::PARTED, condition: fails });
         }
         NodeKind::Check { measure, bound, .. } => {
             let measure = scalar_expr(measure, read)?;

@@ -121,9 +121,7 @@ impl<'g> Walk<'g> {
                     self.define.insert(*n, at);
                     self.part.insert(*n, self.parts);
                     self.outputs.push(*n);
-                    if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = self.graph.kind(*n) {
-                        self.uses.push((*solution, at));
-                    }
+                    self.uses.extend(self.graph.kind(*n).solution().map(|solution| (solution, at)));
                 }
                 Step::Loop(l) => {
                     match self.placed.filter(|_| self.graph.main_loop() == Some(l)) {
@@ -284,13 +282,14 @@ impl<'g> Walk<'g> {
             groups.unite_all(&all, 2 * begin);
         }
         for p in self.phis.iter().filter(|p| graph.kind(p.node).is_vector()) {
-            if self.pinned.contains_key(&p.next) {
+            if self.pinned.contains_key(&p.next) || self.follows(p) {
                 groups.force(p.next, p.node);
             }
             groups.force(p.node, p.result);
             groups.unite(p.node, p.next);
         }
-        for p in self.phis.iter().filter(|p| graph.kind(p.node).is_vector()) {
+        // A variable that follows another begins in a buffer of its own of the same vector.
+        for p in self.phis.iter().filter(|p| graph.kind(p.node).is_vector() && !self.follows(p)) {
             groups.unite(p.node, p.initial);
         }
         let guess = self.find(|k| matches!(k, NodeKind::Guess));
@@ -305,6 +304,12 @@ impl<'g> Walk<'g> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a variable of the placed loop takes the value of another one.
+    fn follows(&self, phi: &crate::graph::Phi) -> bool {
+        let placed = self.placed.and(self.graph.main_loop());
+        placed.is_some_and(|l| l.phis.contains(phi) && l.phis.iter().any(|p| p.node == phi.next))
     }
 
     fn find(&self, is: impl Fn(&NodeKind) -> bool) -> Option<NodeId> {

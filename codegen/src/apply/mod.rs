@@ -7,6 +7,7 @@ mod build;
 mod debts;
 mod frame;
 mod homes;
+mod join;
 mod merge;
 mod rounds;
 mod sequence;
@@ -20,6 +21,7 @@ use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
 use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
+use crate::plan::predict::predict;
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
@@ -29,12 +31,17 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 
 /// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
-    let split;
-    let graph = match &schedule.main {
-        Some(_) => graph,
-        None => {
-            split = split::split_neighbour_updates(graph);
-            &split
+    let rewritten;
+    let graph = match (&schedule.main, schedule.predicted) {
+        (Some(_), None) => graph,
+        (Some(_), Some(sum)) => {
+            let predicted = predict(graph, sum);
+            rewritten = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            &rewritten
+        }
+        (None, _) => {
+            rewritten = split::split_neighbour_updates(graph);
+            &rewritten
         }
     };
     let homes = homes::homes(graph, schedule.main.as_ref())?;
@@ -119,6 +126,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
         residual,
         finish,
     };
+    join::compact(&mut program);
     merge::fences(&mut program);
     Ok((program, kept))
 }
@@ -141,10 +149,10 @@ fn check_solution_home(graph: &Graph, homes: &homes::Homes, schedule: &Schedule)
     while let Some(step) = stack.pop() {
         match step {
             Step::Node(n) => {
-                if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = graph.kind(*n)
-                    && homes.home.get(solution) != home
+                if let Some(solution) = graph.kind(*n).solution()
+                    && homes.home.get(&solution) != home
                 {
-                    let label = graph.label(*solution);
+                    let label = graph.label(solution);
                     return Err(Illegal(format!("{label} is not in the solution's buffer when the solve may end")));
                 }
             }

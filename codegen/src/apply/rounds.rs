@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use super::build::{Context, Illegal, Source, SweepBuilder, scalar_statements};
 use super::debts::Debts;
 use super::frame;
-use super::sequence::Sequencer;
+use super::join::join;
+use super::sequence::{Copy, Sequencer};
 use crate::graph::{Loop, NodeId, NodeKind, ReduceKind};
 use crate::loops::{Control, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, VectorId, Version};
 use crate::plan::analysis::Analysis;
 use crate::plan::model::{At, Instance, Model, Resolved};
-use crate::plan::schedule::Placement;
+use crate::plan::schedule::{Order, Placement};
 
 /// A placed loop.
 pub(super) struct Rounds {
@@ -61,6 +62,9 @@ pub(super) fn rounds(
     writer.settle(&state, &mut body);
     let (finish, reset) = writer.finish();
     frame::advance_iteration(&mut sequencer.parts, &mut body);
+    if sequencer.order == Order::Fused {
+        join(&mut sequencer.parts, &mut body, &finish, solution);
+    }
     let turning = sequencer.parts.vectors.iter().enumerate().filter(|(_, v)| v.versions > 1);
     body.extend(turning.map(|(id, _)| Control::Rotate(VectorId(id))));
     Ok(Rounds { body: vec![Control::Loop { times: l.times, body }], finish, reset })
@@ -152,7 +156,7 @@ impl Writer<'_, '_> {
     fn enter(&mut self, l: &Loop, start: &mut Vec<Control>) -> Result<(), Illegal> {
         let graph = self.sequencer.graph;
         let mut initial = Vec::new();
-        for p in l.phis.iter().filter(|p| !graph.kind(p.node).is_vector()) {
+        for p in l.phis.iter().filter(|p| !graph.kind(p.node).is_vector() && self.model.contains(p.next)) {
             let slot = self.sequencer.slot(p.next);
             self.sequencer.slots.insert(p.node, slot);
             self.sequencer.slots.insert(p.result, slot);
@@ -175,11 +179,41 @@ impl Writer<'_, '_> {
                 zero.push(self.sequencer.slot(*n));
             }
         }
-        self.sequencer.enter(&l.phis, None, start)?;
+        let copies = self.entries(l);
+        self.sequencer.copies("enter", &copies, None, start)?;
         if !zero.is_empty() {
-            let statements = zero.into_iter().map(|s| assign(s, 0.0)).collect();
+            let mut statements: Vec<ScalarStmt> = zero.into_iter().map(|s| assign(s, 0.0)).collect();
+            self.enter_followers(l, &mut statements)?;
             let fence = self.sequencer.parts.fence("enter_old", statements, None);
             start.push(fence);
+        }
+        Ok(())
+    }
+
+    /// Initial values with their buffers. What no buffer is left for is read by nobody; older scalars are set apart.
+    fn entries(&self, l: &Loop) -> Vec<Copy> {
+        let entry = |p: &crate::graph::Phi| {
+            let (node, e) = self.model.initial(p.node);
+            let versions = self.analysis.versions.get(&node).copied().unwrap_or(1);
+            let ahead = u32::try_from((e + 1).rem_euclid(versions)).unwrap_or(0);
+            let vector = self.sequencer.graph.kind(p.node).is_vector();
+            let kept = if vector { -e <= versions } else { e == -1 };
+            kept.then_some(Copy { target: p.node, source: p.initial, ahead })
+        };
+        l.phis.iter().filter_map(entry).collect()
+    }
+
+    /// Initial values of scalar variables that follow others: they are old values from the beginning.
+    fn enter_followers(&mut self, l: &Loop, statements: &mut Vec<ScalarStmt>) -> Result<(), Illegal> {
+        for p in l.phis.iter().filter(|p| !self.sequencer.graph.kind(p.node).is_vector()) {
+            let (node, e) = self.model.initial(p.node);
+            let Some(old) = self.old.get(&(node, -e - 1)).copied() else { continue };
+            let from = self.sequencer.slots.get(&p.initial).copied();
+            let from =
+                from.ok_or_else(|| Illegal(format!("{} is not known yet", self.sequencer.graph.label(p.initial))))?;
+            let value = ScalarExpr::Scalar(from);
+            statements.retain(|s| !matches!(s, ScalarStmt::Assign { scalar, .. } if *scalar == old));
+            statements.push(ScalarStmt::Assign { scalar: old, value, text: String::new() });
         }
         Ok(())
     }

@@ -60,6 +60,24 @@ impl Context for Here<'_> {
     }
 }
 
+/// A variable that takes a value, in a buffer of its vector.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Copy {
+    /// The variable.
+    pub target: NodeId,
+    /// The value.
+    pub source: NodeId,
+    /// Steps the buffer is ahead of the current one.
+    pub ahead: u32,
+}
+
+impl Copy {
+    /// Into the current buffer.
+    pub fn of(target: NodeId, source: NodeId) -> Copy {
+        Copy { target, source, ahead: 0 }
+    }
+}
+
 impl Sequencer<'_> {
     /// The scalar of a node, created when first asked for.
     pub fn slot(&mut self, node: NodeId) -> ScalarId {
@@ -99,7 +117,7 @@ impl Sequencer<'_> {
 
     /// Initial values of a loop's variables, where they are not already at home.
     pub fn enter(&mut self, phis: &[Phi], when: Option<ScalarId>, out: &mut Vec<Control>) -> Result<(), Illegal> {
-        let pairs: Vec<(NodeId, NodeId)> = phis.iter().map(|p| (p.node, p.initial)).collect();
+        let pairs: Vec<Copy> = phis.iter().map(|p| Copy::of(p.node, p.initial)).collect();
         self.copies("enter", &pairs, when, out)
     }
 
@@ -111,23 +129,23 @@ impl Sequencer<'_> {
             }
         }
         let mut body = self.region(&l.body, when)?;
-        let pairs: Vec<(NodeId, NodeId)> = l.phis.iter().map(|p| (p.node, p.next)).collect();
+        let pairs: Vec<Copy> = l.phis.iter().map(|p| Copy::of(p.node, p.next)).collect();
         self.copies("carry", &pairs, when, &mut body)?;
         Ok(Control::Loop { times: l.times, body })
     }
 
-    /// Assigns all pairs (target, source) at once.
-    fn copies(
+    /// Carries all copies out at once.
+    pub fn copies(
         &mut self,
         name: &str,
-        pairs: &[(NodeId, NodeId)],
+        copies: &[Copy],
         when: Option<ScalarId>,
         out: &mut Vec<Control>,
     ) -> Result<(), Illegal> {
         let mut builder = SweepBuilder::new(self.graph);
         let current = BTreeSet::new();
         let mut scalars = Vec::new();
-        for (target, source) in pairs {
+        for Copy { target, source, ahead } in copies {
             if !self.graph.kind(*target).is_vector() {
                 let slot = self.slot(*target);
                 let from = self.slots.get(source).copied();
@@ -135,10 +153,10 @@ impl Sequencer<'_> {
                 if slot != from {
                     scalars.push((slot, from));
                 }
-            } else if self.homes.home.get(target) != self.homes.home.get(source) {
+            } else if *ahead > 0 || self.homes.home.get(target) != self.homes.home.get(source) {
                 let vector = self.vector(*target).ok_or_else(|| Illegal("a variable has no home".into()))?;
                 let here = Here { homes: self.homes, vectors: &self.vectors, slots: &self.slots, current: &current };
-                builder.store(&here, *source, 0, Version { vector, ahead: 0 })?;
+                builder.store(&here, *source, 0, Version { vector, ahead: *ahead })?;
             }
         }
         if !builder.is_empty() {
@@ -174,7 +192,7 @@ impl Sequencer<'_> {
     }
 
     fn branch(&mut self, b: &Branch, when: Option<ScalarId>, out: &mut Vec<Control>) -> Result<(), Illegal> {
-        let incoming: Vec<(NodeId, NodeId)> = b.merges.iter().filter_map(|m| Some((m.node, m.incoming?))).collect();
+        let incoming: Vec<Copy> = b.merges.iter().filter_map(|m| Some(Copy::of(m.node, m.incoming?))).collect();
         self.copies("keep", &incoming, when, out)?;
         for (i, arm) in b.arms.iter().enumerate() {
             let inside = match arm.when {
@@ -182,8 +200,8 @@ impl Sequencer<'_> {
                 When::Every(_) => when,
             };
             let mut body = self.region(&arm.body, inside)?;
-            let values: Vec<(NodeId, NodeId)> =
-                b.merges.iter().map(|m| (m.node, m.values[i])).filter(|(m, v)| !is_incoming(b, *m, *v)).collect();
+            let values = b.merges.iter().map(|m| Copy::of(m.node, m.values[i]));
+            let values: Vec<Copy> = values.filter(|copy| !is_incoming(b, copy.target, copy.source)).collect();
             self.copies("take", &values, inside, &mut body)?;
             match arm.when {
                 When::Every(n) => out.push(Control::Every { n, body, otherwise: Vec::new() }),

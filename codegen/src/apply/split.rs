@@ -46,7 +46,9 @@ fn one_loop(graph: &mut Graph, l: &mut Loop) {
         l.body.steps.insert(at + 1, Step::Node(copy));
         l.phis[i].next = copy;
         for node in &mut graph.nodes {
-            if let NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } = &mut node.kind
+            if let NodeKind::Require { solution, .. }
+            | NodeKind::Guard { solution, .. }
+            | NodeKind::Check { solution, .. } = &mut node.kind
                 && *solution == phi.next
             {
                 *solution = copy;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::loops::{
     BinaryOp, Control, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId,
-    SumKind, Sweep, ValueId, ValueKind, VectorId, Version,
+    SumKind, Sweep, ValueId, ValueKind, VectorId, Version, status,
 };
 use kernelwright_syntax::program::Function;
 
@@ -13,8 +13,18 @@ const N: usize = 3;
 const POINTS: usize = N * N * N;
 const DIAGONAL: f64 = 6.75;
 
-/// What can be seen from outside: tests with their values and the solution delivered by each exit.
-pub type Seen = Vec<Vec<f64>>;
+/// What can be seen from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Values of tests in order.
+    pub tests: Vec<Vec<f64>>,
+    /// What conditions of given statuses compare.
+    pub raised: Vec<Vec<f64>>,
+    /// The solution and its residual delivered when each test ends the run.
+    pub exits: Vec<Vec<f64>>,
+    /// The same when a number of rounds ends it.
+    pub limits: Vec<Vec<f64>>,
+}
 
 /// A run.
 #[derive(Clone)]
@@ -26,6 +36,8 @@ pub struct Grid<'p> {
     scalars: Vec<f64>,
     sums: BTreeMap<SumId, f64>,
     tests: Vec<Vec<f64>>,
+    /// What conditions of given statuses compare.
+    raised: Vec<Vec<f64>>,
     stop_at: usize,
     stopped: bool,
     rounds: u32,
@@ -37,18 +49,20 @@ pub fn observe(program: &Program) -> Seen {
     let rounds = rounds(&program.body);
     let mut whole = Grid::new(program, rounds, usize::MAX);
     whole.run();
-    let count = whole.tests.len();
-    let mut seen = whole.tests.clone();
-    let limits = (1..=rounds).map(|r| (r, usize::MAX));
-    for (rounds, stop_at) in (1..=count).map(|t| (rounds, t)).chain(limits) {
-        let mut grid = Grid::new(program, rounds, stop_at);
-        grid.run();
-        grid.leave();
-        grid.section(&program.finish);
-        seen.push(grid.solution());
-        grid.section(&program.residual);
-        seen.push(vec![grid.scalars[ScalarId::MEASURE.0], grid.scalars[ScalarId::BOUND.0]]);
-    }
+    let exits = (1..=whole.tests.len()).map(|test| delivered(program, rounds, test)).collect();
+    let limits = (1..=rounds).map(|rounds| delivered(program, rounds, usize::MAX)).collect();
+    Seen { tests: whole.tests, raised: whole.raised, exits, limits }
+}
+
+/// The solution, and the measures of its residual.
+fn delivered(program: &Program, rounds: u32, stop_at: usize) -> Vec<f64> {
+    let mut grid = Grid::new(program, rounds, stop_at);
+    grid.run();
+    grid.leave();
+    grid.section(&program.finish);
+    let mut seen = grid.solution();
+    grid.section(&program.residual);
+    seen.extend([ScalarId::MEASURE, ScalarId::BOUND, ScalarId::ATTAINABLE].map(|s| grid.scalars[s.0]));
     seen
 }
 
@@ -71,6 +85,7 @@ impl<'p> Grid<'p> {
             scalars: vec![f64::NAN; program.scalars.len()],
             sums: BTreeMap::new(),
             tests: Vec::new(),
+            raised: Vec::new(),
             stop_at,
             stopped: false,
             rounds,
@@ -240,7 +255,14 @@ impl<'p> Grid<'p> {
                 let values = [self.expr(measure), self.expr(bound)];
                 [self.scalars[ScalarId::MEASURE.0], self.scalars[ScalarId::BOUND.0]] = values;
             }
-            ScalarStmt::Raise { .. } => {}
+            ScalarStmt::Raise { condition, status: word } => {
+                let mut values = vec![f64::from(*word)];
+                self.condition(condition, &mut values);
+                // Guards only watch over rounding.
+                if *word != status::PARTED {
+                    self.raised.push(values);
+                }
+            }
         }
     }
 

@@ -11,8 +11,9 @@ use super::textbook::{Event, Test};
 use super::world::{LEN, Vector, World, absolute, binary, call, compare, dot, largest};
 use crate::loops::{
     Control, Fence, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, Sweep,
-    ValueKind, VectorId, Version,
+    ValueKind, VectorId, Version, status,
 };
+use kernelwright_syntax::program::{CompareOp, Function};
 
 /// Why a program stopped otherwise than it should.
 pub type Fault = String;
@@ -30,6 +31,8 @@ pub struct Machine<'p> {
     sums: BTreeMap<SumId, Element>,
     /// Tests in order, with the solution's current buffer (which need not be the solution).
     pub events: Vec<Event>,
+    /// Conditions under which a given status is raised, in order: the status and the values compared.
+    pub raised: Vec<(i32, Vec<Element>)>,
     /// Number of tests after which the run ends.
     pub stop_at: Option<usize>,
     /// Whether it has ended.
@@ -52,6 +55,7 @@ impl<'p> Machine<'p> {
             scalars: BTreeMap::new(),
             sums: BTreeMap::new(),
             events: Vec::new(),
+            raised: Vec::new(),
             stop_at: None,
             stopped: false,
             rounds,
@@ -261,8 +265,14 @@ impl<'p> Machine<'p> {
                     self.scalars.insert(ScalarId::MEASURE, measure);
                     self.scalars.insert(ScalarId::BOUND, bound);
                 }
-                ScalarStmt::Raise { condition, .. } => {
-                    self.condition(condition, &mut Vec::new())?;
+                ScalarStmt::Raise { condition, status: word } => {
+                    let mut values = Vec::new();
+                    self.condition(condition, &mut values)?;
+                    if *word == status::PARTED {
+                        self.guard(condition)?;
+                    } else {
+                        self.raised.push((*word, values));
+                    }
                 }
             }
             if self.stopped {
@@ -275,6 +285,19 @@ impl<'p> Machine<'p> {
             self.forget(s);
         }
         Ok(())
+    }
+
+    /// A guard compares what is equal in exact arithmetic: `not |0| <= …`.
+    fn guard(&mut self, condition: &ScalarCondition) -> Result<(), Fault> {
+        let ScalarCondition::Not(holds) = condition else { return Err("a guard that may fail".into()) };
+        match &**holds {
+            ScalarCondition::Compare(CompareOp::Le, ScalarExpr::Call(Function::Abs, miss), allowed)
+                if self.expr(&miss[0])? == Element::ZERO && matches!(allowed, ScalarExpr::Binary(..)) =>
+            {
+                self.event(Test::Guard)
+            }
+            _ => Err("a guard compares what is not equal".into()),
+        }
     }
 
     fn forget(&mut self, s: &ScalarStmt) {

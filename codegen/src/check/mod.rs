@@ -1,5 +1,8 @@
 //! Legality: does a loop program do what the solver says?
 //!
+//! Two parts that share nothing: [`versions`] carries a placement out with iterations in place of numbers, before there is a
+//! program; what follows judges the finished program.
+//!
 //! The checker knows nothing of graphs or schedules. It runs the solver's own statements ([`textbook`]) and the loop
 //! program ([`machine`]) side by side over a few iterations in a world of exact arithmetic with random matrices
 //! ([`world`]), and demands that
@@ -14,19 +17,24 @@
 pub mod field;
 pub mod machine;
 pub mod textbook;
+pub mod versions;
 pub mod world;
 
 use field::Element;
-use kernelwright_syntax::program::{Preconditioner, Solver};
+use kernelwright_syntax::program::{CompareOp, Function, Preconditioner, Solver};
 use machine::Machine;
 use textbook::{Case, Event, Run, Test};
-use world::{Vector, World};
+use world::{Vector, World, call, compare, dot};
 
-use crate::loops::{Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
+use crate::loops::{Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
 use crate::math::Operator;
 
 /// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
 const ROUNDS: u64 = 6;
+/// Unit roundoffs of the precisions: a program does not say in which it will run.
+const ROUNDOFFS: [f64; 2] = [f32::EPSILON as f64 / 2.0, f64::EPSILON / 2.0];
+/// How far above rounding a right-hand side's part in the null space may be.
+const RANGE_FACTOR: f64 = 1024.0;
 /// Worlds tried.
 const WORLDS: u64 = 2;
 /// Worlds tried where there are branches, so that they go every way together with others.
@@ -54,6 +62,7 @@ fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), Stri
     // A pipelined program is ahead of the textbook: compare as far as the textbook goes.
     let mut machine = Machine::new(program, world, ROUNDS);
     machine.section(&program.prepare)?;
+    check_range(program, world, &machine)?;
     let prepared = machine.clone();
     machine.section(&program.start)?;
     machine.section(&program.body)?;
@@ -66,6 +75,22 @@ fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), Stri
         let at = position_of_test(&machine.events, number).ok_or("the program has fewer tests")?;
         exit_at(program, case, world, &prepared, rhs, at, event).map_err(|e| format!("ended at test {number}: {e}"))?;
     }
+    let guards = machine.events.iter().enumerate().filter(|(_, e)| e.test == Test::Guard);
+    for (at, _) in guards {
+        let before = machine.events[..at].iter().filter(|e| is_test(e)).count();
+        if before > expected_tests.len() {
+            break;
+        }
+        // The solution of the test before or of the one after it, whichever the guard stands nearer to.
+        let near = [before.checked_sub(1), Some(before)].into_iter().flatten().filter_map(|n| expected_tests.get(n));
+        let ended = near.map(|event| exit_at(program, case, world, &prepared, rhs, at, event));
+        let ended: Vec<Result<(), String>> = ended.collect();
+        if let Some(Err(e)) = ended.first()
+            && ended.iter().all(Result::is_err)
+        {
+            return Err(format!("ended at a guard behind test {before}: {e}"));
+        }
+    }
     for rounds in 1..=ROUNDS {
         let limit = expected.events.iter().filter(|e| e.test == Test::Round).nth(rounds as usize - 1);
         let Some(event) = limit else { break };
@@ -73,6 +98,23 @@ fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), Stri
             .map_err(|e| format!("limited to {rounds} iterations: {e}"))?;
     }
     Ok(())
+}
+
+/// A singular operator's right-hand side must be tested for its part in the null space; nothing else is.
+fn check_range(program: &Program, world: &World, machine: &Machine<'_>) -> Result<(), String> {
+    if !program.operator.nullspace {
+        return if machine.raised.is_empty() { Ok(()) } else { Err("a regular operator's side is tested".into()) };
+    }
+    let side = given_rhs(program, world);
+    let sqrt = |x| call(Function::Sqrt, &[x]);
+    let count = count(&program.operator, &side);
+    let mean = side.iter().fold(Element::ZERO, |s, x| s + *x) * count.inverse();
+    let part = call(Function::Abs, &[mean]) * sqrt(count);
+    let tested = ROUNDOFFS.map(|u| {
+        let bound = Element::from_f64(RANGE_FACTOR * u) * sqrt(dot(&side, &side));
+        vec![(status::INCOMPATIBLE, vec![compare(CompareOp::Gt, part, bound)])]
+    });
+    if tested.contains(&machine.raised) { Ok(()) } else { Err("the right-hand side's range is tested wrongly".into()) }
 }
 
 /// Whether a statement chooses between values.
@@ -91,6 +133,12 @@ fn decides(s: &ScalarStmt) -> bool {
 
 /// What loops see: f less the affine part, less its mean where the operator is singular.
 fn expected_rhs(program: &Program, world: &World) -> Vector {
+    let rhs = given_rhs(program, world);
+    if program.operator.nullspace { remove_mean(&program.operator, &rhs) } else { rhs }
+}
+
+/// f less the affine part.
+fn given_rhs(program: &Program, world: &World) -> Vector {
     let operator = &program.operator;
     let mut rhs = world.rhs;
     let affine = operator.boundary.iter().flatten().any(|r| match r {
@@ -100,26 +148,35 @@ fn expected_rhs(program: &Program, world: &World) -> Vector {
     if affine {
         rhs = std::array::from_fn(|i| rhs[i] - world.affine[i]);
     }
-    if operator.nullspace { remove_mean(operator, &rhs) } else { rhs }
+    rhs
 }
 
-fn remove_mean(operator: &Operator, v: &Vector) -> Vector {
+/// Points that take part.
+fn count(operator: &Operator, v: &Vector) -> Element {
     let grid = operator.space.grid();
     let count = grid.axes.iter().map(|a| a.size).product::<u64>() as f64 * grid.components as f64;
     // With a mask the program counts points by a sum of ones, which here has as many terms as a vector.
     let count = if operator.mask.is_some() { v.len() as f64 } else { count };
-    let mean = v.iter().fold(Element::ZERO, |s, x| s + *x) * Element::from_f64(count).inverse();
+    Element::from_f64(count)
+}
+
+fn remove_mean(operator: &Operator, v: &Vector) -> Vector {
+    let mean = v.iter().fold(Element::ZERO, |s, x| s + *x) * count(operator, v).inverse();
     v.map(|x| x - mean)
 }
 
+fn is_test(event: &Event) -> bool {
+    !matches!(event.test, Test::Round | Test::Guard)
+}
+
 fn tests(events: &[Event]) -> Vec<&Event> {
-    events.iter().filter(|e| e.test != Test::Round).collect()
+    events.iter().filter(|e| is_test(e)).collect()
 }
 
 fn position_of_test(events: &[Event], number: usize) -> Option<usize> {
     let mut seen = 0;
     events.iter().position(|e| {
-        let test = e.test != Test::Round;
+        let test = is_test(e);
         seen += usize::from(test);
         test && seen == number + 1
     })
@@ -195,15 +252,17 @@ fn after_exit(
         return Err("the solution is not the one of the program's text".into());
     }
     let mut before: Run<'_> = textbook::run(case, world, rhs, world.guess, 0)?;
-    if let Some((measure, bound, residual)) = textbook::true_residual(&mut before, solution)? {
+    if let Some(truth) = textbook::true_residual(&mut before, solution)? {
         machine.section(&program.residual)?;
-        if machine.scalar(ScalarId::MEASURE) != Some(measure) || machine.scalar(ScalarId::BOUND) != Some(bound) {
+        let measured = [ScalarId::MEASURE, ScalarId::BOUND].map(|scalar| machine.scalar(scalar));
+        if measured != [Some(truth.measure), Some(truth.bound)] {
             return Err("the true residual is measured wrongly".into());
         }
-        if machine.scalar(ScalarId::ATTAINABLE).is_none() {
-            return Err("the attainable residual is not estimated".into());
+        let allowed = ROUNDOFFS.map(|u| Some(Element::from_f64(u) * truth.magnitude));
+        if !allowed.contains(&machine.scalar(ScalarId::ATTAINABLE)) {
+            return Err("the attainable residual is estimated wrongly".into());
         }
-        let kept = (0..program.vectors.len()).any(|v| machine.vector(VectorId(v)) == Some(residual));
+        let kept = (0..program.vectors.len()).any(|v| machine.vector(VectorId(v)) == Some(truth.residual));
         if !kept {
             return Err("the true residual is not kept".into());
         }

@@ -5,7 +5,8 @@ use super::grid::{Seen, observe};
 use super::*;
 use crate::loops::{BinaryOp, Control, PointExpr, ScalarExpr, ScalarStmt, SumId, ValueId, ValueKind, Version};
 use crate::plan::cases::Case;
-use crate::plan::{plan, search::Limits};
+use crate::plan::schedule::Placement;
+use crate::plan::{Plan, plan, search::Limits};
 
 /// Numbers that look random.
 struct Dice(u64);
@@ -157,9 +158,88 @@ fn change_scalar(e: &mut ScalarExpr, scalar: ScalarId, dice: &mut Dice) {
     }
 }
 
-fn close(a: &Seen, b: &Seen) -> bool {
+fn near(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
     let same = |x: &f64, y: &f64| (x - y).abs() <= 1e-7 * (1.0 + x.abs().max(y.abs()));
-    a.len() == b.len() && a.iter().zip(b).all(|(v, w)| v.len() == w.len() && v.iter().zip(w).all(|(x, y)| same(x, y)))
+    a.iter().zip(b).all(|(v, w)| v.len() == w.len() && v.iter().zip(w).all(|(x, y)| same(x, y)))
+}
+
+fn close(a: &Seen, b: &Seen) -> bool {
+    let pairs = [(&a.tests, &b.tests), (&a.raised, &b.raised), (&a.exits, &b.exits), (&a.limits, &b.limits)];
+    pairs.iter().all(|(a, b)| a.len() == b.len() && near(a, b))
+}
+
+/// Whether two programs do the same, though one may be ahead of the other by some tests.
+fn agree(a: &Seen, b: &Seen) -> bool {
+    near(&a.tests, &b.tests) && near(&a.exits, &b.exits) && near(&a.limits, &b.limits)
+}
+
+/// Changes one thing in a placement; nothing where the chosen thing does not exist.
+fn corrupt_placement(p: &mut Placement, dice: &mut Dice) -> String {
+    let nodes: Vec<_> = p.times.keys().copied().collect();
+    let node = nodes[dice.roll(nodes.len())];
+    let what = match dice.roll(8) {
+        0 | 1 => {
+            *p.times.entry(node).or_default() += [-2, -1, 1, 2][dice.roll(4)];
+            "another time"
+        }
+        2 => {
+            p.times.remove(&node);
+            "not stored"
+        }
+        3 => {
+            p.versions.entry(node).and_modify(|v| *v = v.saturating_sub(1).max(1));
+            "a buffer less"
+        }
+        4 => {
+            p.first += [-1, 1][dice.roll(2)];
+            "another beginning"
+        }
+        5 => {
+            p.sweeps += [-1, 1][dice.roll(2)];
+            "another number of sweeps"
+        }
+        6 => {
+            p.linear = if p.linear.is_empty() { [node].into() } else { [].into() };
+            "linearity"
+        }
+        _ => {
+            p.delay = if p.delay == 1 { 2 } else { p.delay - 1 };
+            "another delay"
+        }
+    };
+    what.to_string()
+}
+
+/// A corrupted placement is refused when it is carried out, or makes another program that is refused, or does no harm.
+fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 3] {
+    let graph = case.graph();
+    let right = observe(&plan.program);
+    let rewritten = plan.schedule.predicted.and_then(|sum| crate::plan::predict::predict(&graph, sum));
+    let placed = rewritten.as_ref().unwrap_or(&graph);
+    let [mut refused, mut harmless, mut simulated] = [0, 0, 0];
+    for seed in 0..mutants {
+        let mut schedule = plan.schedule.clone();
+        let mut dice = Dice(seed * 977 + 5);
+        let mut what = String::new();
+        while schedule == plan.schedule {
+            what = corrupt_placement(schedule.main.as_mut().expect("a placed loop"), &mut dice);
+        }
+        let main = schedule.main.as_ref().expect("a placed loop");
+        let refuses = versions::simulate(placed, main).is_err();
+        simulated += u64::from(refuses);
+        let Ok(program) = crate::apply::apply(&graph, &schedule) else {
+            refused += 1;
+            continue;
+        };
+        let verdict = case.check(&program);
+        if verdict.is_err() || refuses {
+            refused += 1;
+            continue;
+        }
+        assert!(agree(&observe(&program), &right), "mutant {seed} of {} is accepted: {what}", plan.schedule.name);
+        harmless += 1;
+    }
+    [refused, harmless, simulated]
 }
 
 /// Whatever a real grid shows to be wrong, the checker must refuse; and it must not refuse the program itself.
@@ -196,6 +276,35 @@ fn corrupted_schedules_are_refused() {
         let plans = plan(&case.graph(), Limits::default()).expect("pcg has schedules");
         for plan in &plans {
             hunt(&case, &plan.program, 15);
+        }
+    }
+}
+
+#[test]
+fn corrupted_placements_are_refused() {
+    let mut total = [0; 3];
+    for (name, preconditioner) in [("pcg", Preconditioner::Line(2)), ("minres", Preconditioner::Identity)] {
+        let case = Case::library(name, preconditioner);
+        let limits = Limits { steps: 3_000, ..Limits::default() };
+        for plan in plan(&case.graph(), limits).expect("the solver has schedules").iter().skip(1) {
+            let found = hunt_placements(&case, plan, 16);
+            total = std::array::from_fn(|i| total[i] + found[i]);
+        }
+    }
+    assert!(total[0] >= 200, "{total:?}: refused, harmless, refused by the simulation of versions");
+    assert!(total[2] >= 80, "{total:?}: refused, harmless, refused by the simulation of versions");
+}
+
+#[test]
+fn corrupted_frames_are_refused() {
+    for case in [
+        Case::library("pcg", Preconditioner::Jacobi).singular(),
+        Case::library("conjugate_residual", Preconditioner::Line(2)).boundary_values(),
+        Case::library("minres", Preconditioner::Identity).singular().boundary_values(),
+    ] {
+        let limits = Limits { steps: 2_000, ..Limits::default() };
+        for plan in plan(&case.graph(), limits).expect("the solver has schedules").iter().take(6) {
+            hunt(&case, &plan.program, 25);
         }
     }
 }

@@ -6,7 +6,7 @@ use kernelwright_syntax::program::{
 };
 
 use super::field::Element;
-use super::world::{LEN, Vector, World, binary, call, compare, dot, largest};
+use super::world::{LEN, Vector, World, absolute, binary, call, compare, dot, largest};
 
 /// A place where the solve may end.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,8 @@ pub enum Test {
         condition: bool,
         values: Vec<Element>,
     },
+    /// A prediction was compared with what it stands for; the text has no such test.
+    Guard,
     /// End of a round of the main loop (where an iteration limit ends the solve).
     Round,
 }
@@ -90,32 +92,37 @@ pub fn run<'a>(case: Case<'a>, world: &'a World, rhs: Vector, guess: Vector, rou
     Ok(run)
 }
 
-/// Measure and bound of the true residual at a solution, and the residual itself. `before` is a run stopped before
-/// its loop (zero rounds).
-pub fn true_residual(before: &mut Run<'_>, solution: Vector) -> Step<Option<(Element, Element, Vector)>> {
+/// What the section on the true residual must find.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truth {
+    /// Left side of the test.
+    pub measure: Element,
+    /// Right side.
+    pub bound: Element,
+    /// Left side for what cancels in the residual, |A| |u| + |f|: with a unit roundoff what rounding allows.
+    pub magnitude: Element,
+    /// The residual.
+    pub residual: Vector,
+}
+
+/// The true residual at a solution. `before` is a run stopped before its loop (zero rounds).
+pub fn true_residual(before: &mut Run<'_>, solution: Vector) -> Step<Option<Truth>> {
     let solver = before.frames[0].solver;
-    before.frames[0].values[Solver::SOLUTION.0] = Slot::Vector(solution);
-    let at = solver.body.iter().position(|s| matches!(s.kind, StatementKind::Residual(..)));
-    let Some((measure, bound)) = before.test else { return Ok(None) };
-    let Some(at) = at else { return Ok(None) };
-    let changed = changed_in_loops(&solver.body, false);
-    let mut residual = None;
-    for s in &solver.body[at..] {
-        match &s.kind {
-            StatementKind::Converge { .. } => break,
-            StatementKind::Residual(var, value) => {
-                let r = before.vector(value)?;
-                before.frames[0].values[var.0] = Slot::Vector(r);
-                residual = Some(r);
-            }
-            StatementKind::AssignVector(var, _) | StatementKind::AssignScalar(var, _) if changed.contains(var) => {
-                before.statement(s)?;
-            }
-            _ => {}
-        }
+    let Some(at) = solver.body.iter().position(|s| matches!(s.kind, StatementKind::Residual(..))) else {
+        return Ok(None);
+    };
+    let StatementKind::Residual(var, value) = &solver.body[at].kind else { return Ok(None) };
+    if before.test.is_none() {
+        return Ok(None);
     }
-    let (measure, bound) = (before.scalar(measure)?, before.scalar(bound)?);
-    Ok(residual.map(|r| (measure, bound, r)))
+    before.frames[0].values[Solver::SOLUTION.0] = Slot::Vector(solution);
+    let Slot::Vector(rhs) = before.frames[0].values[Solver::RHS.0] else { return Err("f is not a vector".into()) };
+    let residual = before.vector(value)?;
+    let (measure, bound) = before.tested(at, *var, residual)?;
+    let size = before.world.magnitude(&solution);
+    let size = std::array::from_fn(|i| size[i] + absolute(rhs[i]));
+    let (magnitude, _) = before.tested(at, *var, size)?;
+    Ok(Some(Truth { measure, bound, magnitude, residual }))
 }
 
 fn changed_in_loops(body: &[Statement], inside: bool) -> Vec<VarId> {
@@ -141,6 +148,24 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// The test with a residual: what stands between the two statements and changes in loops is followed again.
+    fn tested(&mut self, at: usize, var: VarId, residual: Vector) -> Step<(Element, Element)> {
+        let solver = self.frames[0].solver;
+        let changed = changed_in_loops(&solver.body, false);
+        self.frames[0].values[var.0] = Slot::Vector(residual);
+        for s in &solver.body[at + 1..] {
+            match &s.kind {
+                StatementKind::Converge { .. } => break,
+                StatementKind::AssignVector(var, _) | StatementKind::AssignScalar(var, _) if changed.contains(var) => {
+                    self.statement(s)?;
+                }
+                _ => {}
+            }
+        }
+        let (measure, bound) = self.test.ok_or("no test was declared")?;
+        Ok((self.scalar(measure)?, self.scalar(bound)?))
+    }
+
     fn frame(&mut self) -> &mut Frame<'a> {
         self.frames.last_mut().expect("a frame is open while running")
     }

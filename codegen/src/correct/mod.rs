@@ -43,7 +43,13 @@ pub fn homogeneous(operator: &Operator) -> Operator {
 /// Its `start` evaluates what the test needs once, from the guess; its `residual` is run for every new solution.
 pub fn residual(graph: &Graph) -> Result<(Program, VectorId), Illegal> {
     let alone = without_loop(graph).ok_or_else(|| Illegal("the solver declares no residual".into()))?;
-    let schedule = Schedule { name: "residual".into(), order: Order::Fused, main: None, arithmetic: Arithmetic::Same };
+    let schedule = Schedule {
+        name: "residual".into(),
+        order: Order::Fused,
+        main: None,
+        predicted: None,
+        arithmetic: Arithmetic::Same,
+    };
     let (program, residual) = apply_with_residual(&alone, &schedule)?;
     crate::loops_verify::verify(&program).map_err(|e| Illegal(e.to_string()))?;
     let residual = residual.ok_or_else(|| Illegal("the true residual is not kept".into()))?;

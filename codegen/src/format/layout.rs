@@ -7,8 +7,14 @@ use super::FormatError;
 /// Rows of a single chunk are filled up to a multiple of this, so that every slot begins on a boundary of memory
 /// transactions: 128 bytes of 4-byte elements.
 const ALIGNED: u64 = 32;
+/// Entries that are taken together where a product is cut by entries.
+pub const TILE: u64 = 2048;
 /// Cells beyond this many are refused.
 const MOST_CELLS: u128 = 1 << 48;
+/// Cells from which padding may be too much: 2 GiB of f64.
+const MANY_CELLS: u128 = 1 << 28;
+/// Cells for each entry and row that are too many then.
+const MOST_PADDING: u128 = 100;
 
 /// How a matrix lies in memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +81,9 @@ pub enum Role {
     EscapeStart,
     /// Columns aside.
     Escape,
+    /// The row of every [`TILE`]-th entry, and the last row that has entries; where a product may be cut by entries
+    /// ([`Layout::cuts`]).
+    TileRow,
     /// The diagonal, one a row, in the order of the format; zero where there is no entry.
     Diagonal,
 }
@@ -94,6 +103,7 @@ impl Role {
             Role::Base => "base",
             Role::EscapeStart => "aside_start",
             Role::Escape => "aside",
+            Role::TileRow => "tile_row",
             Role::Diagonal => "diagonal",
         }
     }
@@ -151,9 +161,16 @@ impl Layout {
         starts(&self.format)
     }
 
-    /// Bytes of all arrays that a product reads; `real` is the size of a vector's element.
+    /// Whether a product may be cut by entries instead of rows: rows lie one after another without padding, and an entry
+    /// needs no more than its own place.
+    pub fn cuts(&self) -> bool {
+        cuts(&self.format)
+    }
+
+    /// Bytes of all arrays that a product by rows reads; `real` is the size of a vector's element.
     pub fn bytes(&self, real: u64) -> u64 {
-        let product = self.arrays.iter().filter(|array| array.role != Role::Diagonal);
+        let aside = |array: &&Array| matches!(array.role, Role::Diagonal | Role::TileRow);
+        let product = self.arrays.iter().filter(|array| !aside(array));
         product.map(|array| array.len * array.kind.bytes(real)).sum()
     }
 
@@ -184,6 +201,12 @@ pub fn nest(format: &Format) -> [Level; 3] {
         }
     }
     [full[0], full[1], *full.last().unwrap_or(&Level::Lane)]
+}
+
+fn cuts(format: &Format) -> bool {
+    format.nest == [Level::Row, Level::Slot]
+        && format.padding == Padding::None
+        && !matches!(format.coding, Coding::Delta { .. })
 }
 
 /// Which starts a format stores.
@@ -225,7 +248,8 @@ pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Res
     let of_chunk = |c: u64| (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
     let slots: Vec<u64> = (0..chunks).map(|c| if even { longest } else { of_chunk(c) }).collect();
     let cells: u128 = slots.iter().map(|&n| u128::from(n) * u128::from(height)).sum();
-    if cells > MOST_CELLS {
+    let mostly_padding = cells > MANY_CELLS && cells > MOST_PADDING * u128::from(entries + size);
+    if cells > MOST_CELLS || mostly_padding {
         return Err(FormatError::Padding { format: format.name.clone(), cells, entries });
     }
     let mut layout = Layout {
@@ -281,6 +305,9 @@ fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
                 arrays.push(array(Role::ChunkLength, Kind::U32, layout.chunks));
             }
         }
+    }
+    if cuts(format) {
+        arrays.push(array(Role::TileRow, index(layout.size), cells.div_ceil(TILE) + 1));
     }
     if format.lengths {
         arrays.push(array(Role::Length, Kind::U32, layout.chunks * layout.height));

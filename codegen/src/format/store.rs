@@ -208,10 +208,26 @@ impl<'m> Writer<'m> {
                 values.into_iter().enumerate().for_each(|(at, value)| array.set(at, value));
             }
         }
+        if self.layout.cuts() {
+            self.tile_rows();
+        }
         for row in 0..self.layout.size {
             let length = self.matrix.entries_of(self.given(row)).len() as u64;
             self.put(Role::Length, row as usize, length);
         }
+    }
+
+    /// The row of every so many entries; of those that begin at a place the one that is not empty.
+    fn tile_rows(&mut self) {
+        let last = self.slots.iter().rposition(|&n| n > 0).unwrap_or(0);
+        let mut row = 0;
+        for tile in 0..self.layout.entries.div_ceil(layout::TILE) {
+            while self.chunk_start[row + 1] <= tile * layout::TILE {
+                row += 1;
+            }
+            self.put(Role::TileRow, tile as usize, row as u64);
+        }
+        self.put(Role::TileRow, self.layout.entries.div_ceil(layout::TILE) as usize, last as u64);
     }
 
     /// The given row that is row `row` of the stored matrix.
@@ -289,24 +305,12 @@ impl<'m> Writer<'m> {
     /// Codes, bases and columns aside of a chunk.
     fn codes(&mut self, chunk: u64, rows: &[Vec<(u64, f64)>], base: Base, escape: bool) -> Result<(), FormatError> {
         let slots = self.slots[chunk as usize];
-        let mut cells = Vec::with_capacity(rows.len() * slots as usize);
-        for slot in 0..slots as usize {
-            for (lane, entries) in rows.iter().enumerate() {
-                let unit = match base {
-                    Base::Row => lane,
-                    Base::Chunk => 0,
-                    Base::ChunkSlot => slot,
-                };
-                let fill = entries.last().map_or(0, |e| e.0);
-                cells.push(Cell { column: entries.get(slot).map(|e| e.0), fill, unit });
-            }
-        }
         let units = match base {
             Base::Row => rows.len(),
             Base::Chunk => 1,
             Base::ChunkSlot => slots as usize,
         };
-        let coded = delta::chunk(&cells, units);
+        let coded = delta::chunk(&cells(rows, slots as usize, base), units);
         if !escape && !coded.aside.is_empty() {
             return Err(self.too_far(chunk, rows, &coded.aside));
         }
@@ -384,6 +388,23 @@ impl<'m> Writer<'m> {
         debug_assert!(self.layout.starts() != Starts::Slots || self.slots.windows(2).all(|w| w[0] >= w[1]));
         Stored { layout: self.layout, contents: self.contents, order: self.order, zero_diagonal: self.zero_diagonal }
     }
+}
+
+/// Cells of a chunk with their units, in the order (slot, lane).
+fn cells(rows: &[Vec<(u64, f64)>], slots: usize, base: Base) -> Vec<Cell> {
+    let mut cells = Vec::with_capacity(rows.len() * slots);
+    for slot in 0..slots {
+        for (lane, entries) in rows.iter().enumerate() {
+            let unit = match base {
+                Base::Row => lane,
+                Base::Chunk => 0,
+                Base::ChunkSlot => slot,
+            };
+            let fill = entries.last().map_or(0, |e| e.0);
+            cells.push(Cell { column: entries.get(slot).map(|e| e.0), fill, unit });
+        }
+    }
+    cells
 }
 
 /// Sums of all before: one element more than there are values.

@@ -254,9 +254,8 @@ impl<'s> Direct<'s> {
 pub fn barycentric(corners: &[[f64; 3]; 4]) -> [[f64; 3]; 3] {
     let edge = |i: usize| [0, 1, 2].map(|a: usize| corners[i][a] - corners[0][a]);
     let edges = [edge(1), edge(2), edge(3)];
-    let cross = |a: [f64; 3], b: [f64; 3]| {
-        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    };
+    let cross =
+        |a: [f64; 3], b: [f64; 3]| [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
     let volume: f64 = super::mesh::six_volumes(corners);
     [cross(edges[1], edges[2]), cross(edges[2], edges[0]), cross(edges[0], edges[1])].map(|v| v.map(|x| x / volume))
 }

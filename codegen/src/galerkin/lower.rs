@@ -27,11 +27,8 @@ pub fn lower(system: &syntax::System, flux: usize, step: &syntax::TimeStep) -> S
 }
 
 fn rate(rate: &syntax::Rate) -> Rate {
-    let term = |term: &syntax::Term| Term {
-        coefficient: expr(&term.coefficient),
-        component: term.component,
-        axis: term.axis,
-    };
+    let term =
+        |term: &syntax::Term| Term { coefficient: expr(&term.coefficient), component: term.component, axis: term.axis };
     Rate { terms: rate.terms.iter().map(term).collect(), source: rate.source.as_ref().map(expr) }
 }
 
@@ -44,17 +41,10 @@ fn boundary(condition: &syntax::ExteriorState) -> Boundary {
 }
 
 fn time_step(step: &syntax::TimeStep) -> Step {
-    let update = |update: &syntax::Update| Update {
-        register: update.register,
-        terms: update.terms.clone(),
-        rate: update.rate,
-    };
+    let update =
+        |update: &syntax::Update| Update { register: update.register, terms: update.terms.clone(), rate: update.rate };
     let stage = |stage: &syntax::Stage| Stage { time: stage.time, updates: stage.updates.iter().map(update).collect() };
-    Step {
-        name: step.name.clone(),
-        registers: step.registers.clone(),
-        stages: step.stages.iter().map(stage).collect(),
-    }
+    Step { name: step.name.clone(), registers: step.registers.clone(), stages: step.stages.iter().map(stage).collect() }
 }
 
 fn side(side: syntax::Side) -> Side {
@@ -78,9 +68,7 @@ pub fn expr(formula: &syntax::Formula) -> Expr {
         Formula::Position(axis) => Expr::Position(*axis),
         Formula::Time => Expr::Time,
         Formula::Neg(inner) => Expr::Neg(Box::new(expr(inner))),
-        Formula::Binary(operator, left, right) => {
-            Expr::Binary(*operator, Box::new(expr(left)), Box::new(expr(right)))
-        }
+        Formula::Binary(operator, left, right) => Expr::Binary(*operator, Box::new(expr(left)), Box::new(expr(right))),
         Formula::Call(function, arguments) => Expr::Call(*function, arguments.iter().map(expr).collect()),
         Formula::Select(test, then, other) => {
             Expr::Select(Box::new(condition(test)), Box::new(expr(then)), Box::new(expr(other)))

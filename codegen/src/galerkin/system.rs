@@ -28,6 +28,7 @@
 //! - fluxes read no position and no time; exterior values read nothing exterior, exterior materials no component;
 //! - fluxes are linear in the components; exterior values are affine in them;
 //! - *consistency*: with equal states and materials on both sides the numerical flux is the physical one;
+//! - the system is [hyperbolic](crate::galerkin::hyperbolic);
 //! - the time step is consistent ([`Step`]).
 
 pub use kernelwright_syntax::program::{BinaryOp, CompareOp, Function};

@@ -1,4 +1,4 @@
-//! The verifier of System IR: shapes, scopes, linearity, consistency of the flux.
+//! The verifier of System IR: shapes, scopes, linearity, consistency of the flux, hyperbolicity.
 //!
 //! Linearity and consistency are tested at random points in f64: a violated identity of such expressions fails at
 //! almost every point, so a handful of points decide.
@@ -57,6 +57,14 @@ pub enum SystemError {
         /// Value of n.F, as text.
         expected: String,
     },
+    /// Waves of some direction do not travel at real speeds.
+    #[error("system `{system}` is not hyperbolic: waves along ({direction}) grow without bound or have complex speeds")]
+    NotHyperbolic {
+        /// Its name.
+        system: String,
+        /// A direction, as text.
+        direction: String,
+    },
     /// The time step.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -87,6 +95,10 @@ pub fn verify(system: &System) -> Result<(), Vec<SystemError>> {
     if check.errors.is_empty() {
         check.linearity();
         check.consistency();
+        if let Some(direction) = super::hyperbolic::violation(system) {
+            let direction = direction.map(|n| format!("{n:.3}")).join(", ");
+            check.errors.push(SystemError::NotHyperbolic { system: system.name.clone(), direction });
+        }
     }
     if let Err(error) = system.step.verify() {
         check.errors.push(error.into());

@@ -1,9 +1,12 @@
 //! What all kernels of a module share: the program, the grid, the buffers of the module.
 
+use std::collections::BTreeMap;
+
+use super::balanced::Ahead;
 use super::{MapError, Options};
 use crate::format::Kind;
 use crate::kernel::{Element, IndexWidth, Kernel, Type};
-use crate::loops::{FenceId, Program, SumId};
+use crate::loops::{FenceId, Program, SumId, ValueId};
 use crate::math::{Grid, Operator};
 use crate::module::{Arg, ModuleBuffer};
 
@@ -33,6 +36,8 @@ pub(super) struct Context<'a> {
     pub(super) index: IndexWidth,
     /// Tables first, in order, then partial sums and scratch as sweeps need them.
     pub(super) buffers: Vec<ModuleBuffer>,
+    /// Products of the sweep at hand that were formed ahead of it, cut by entries.
+    pub(super) ahead: BTreeMap<ValueId, Ahead>,
     /// Buffer and number of partial sums, by [`SumId`].
     pub(super) partials: Vec<Option<(usize, u64)>>,
     /// The fence that the sweep being mapped ends with, if it does.
@@ -69,6 +74,7 @@ impl<'a> Context<'a> {
             points,
             index: IndexWidth::I32,
             buffers: Vec::new(),
+            ahead: BTreeMap::new(),
             partials: vec![None; program.sums.len()],
             closing: None,
         };

@@ -70,10 +70,20 @@ impl<'a, 'c> Eval<'a, 'c> {
         if cx.closing.is_some() {
             stored.extend(super::fence::written());
         }
-        let mut b = Builder::new(&sweep.name, stored);
-        b.doc.extend(sweep.text.iter().cloned());
+        let mut eval = Eval::part(cx, sweep, guarding, &sweep.name, stored);
+        eval.b.doc.extend(sweep.text.iter().cloned());
+        eval.exits();
+        if cx.closing.is_some() {
+            eval.load_scalars();
+        }
+        eval
+    }
+
+    /// A kernel for a part of a sweep, under a name and with stores of its own, yet without its exits.
+    fn part(cx: &'c Context<'a>, sweep: &'a Sweep, guarding: Guarding, name: &str, stored: Vec<Arg>) -> Eval<'a, 'c> {
+        let mut b = Builder::new(name, stored);
         let frame = Frame::new(cx, &mut b);
-        let mut eval = Eval {
+        Eval {
             cx,
             sweep,
             b,
@@ -88,11 +98,13 @@ impl<'a, 'c> Eval<'a, 'c> {
             scalars: BTreeMap::new(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
-        };
-        eval.exits();
-        if cx.closing.is_some() {
-            eval.load_scalars();
         }
+    }
+
+    /// A kernel that does a part of a sweep ahead of it.
+    pub(super) fn ahead(cx: &'c Context<'a>, sweep: &'a Sweep, name: &str, stored: Vec<Arg>) -> Eval<'a, 'c> {
+        let mut eval = Eval::part(cx, sweep, Guarding::Predicate, name, stored);
+        eval.exits();
         eval
     }
 

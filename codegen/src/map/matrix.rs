@@ -7,9 +7,12 @@
 //! - several, where a row's cells are contiguous: neighbouring lanes take neighbouring cells and add up by shuffles;
 //! - several, where rows lie side by side: lanes far apart share a row, so that neighbours still read neighbours.
 //!
-//! In the last two the sums go through shared memory to the lanes that do the vector work, one a row: whatever the
+//! Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
+//!
+//! Where rows are shared the sums go through shared memory to the lanes that do the vector work, one a row: whatever the
 //! sharing, vectors are read and written side by side, and each sum has its fixed order.
 
+use super::balanced;
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest, load_at};
 use super::fold;
@@ -25,6 +28,12 @@ use kernelwright_syntax::program::Level;
 /// Lanes that fill a large device: 132 multiprocessors of 2048.
 const ENOUGH_LANES: u64 = 132 * 2048;
 
+/// Entries of a row from which its length may matter.
+const UNEVEN: u64 = 2048;
+/// Rows of the longest one's length that a device works on at a time, some of them: below this part of the entries the
+/// longest row ends with the rest.
+const ENOUGH_ROWS: u64 = 1024;
+
 /// Maps a sweep to one launch or more.
 pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, MapError> {
     let program = cx.program;
@@ -37,10 +46,20 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
         Target::Host => 1,
         Target::Cuda => cx.options.variant.row_lanes.unwrap_or_else(|| row_lanes(&rows.layout)),
     };
+    if cx.options.target == Target::Cuda && !products.is_empty() && is_balanced(cx, &rows.layout) {
+        return balanced::kernels(cx, sweep, &products, &rows.layout);
+    }
     if products.is_empty() || lanes == 1 {
         return Ok(vec![point::kernel(cx, sweep)?]);
     }
     Ok(vec![shared(cx, of, &products, &rows.layout, lanes)?])
+}
+
+/// Whether products are cut by entries: where asked for, or where the longest row would keep its lanes busy for longer
+/// than a good part of the device works on the rest.
+fn is_balanced(cx: &Context, layout: &Layout) -> bool {
+    let long = layout.longest > UNEVEN && layout.longest > layout.entries / ENOUGH_ROWS;
+    layout.cuts() && layout.entries > 0 && cx.options.variant.balanced.unwrap_or(long)
 }
 
 /// Lanes that share a row, by the mean length of rows.

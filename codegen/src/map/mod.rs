@@ -6,10 +6,11 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out and [`slots`] walks a row; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
+mod balanced;
 pub(crate) mod builder;
 mod coefficients;
 mod context;
@@ -44,7 +45,7 @@ use std::collections::BTreeMap;
 
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, SweepId, ValueKind};
-use crate::module::{Launch, Module};
+use crate::module::{Arg, Launch, Module};
 
 use context::{Closing, Context};
 pub use variant::{Finish, Variant};
@@ -91,11 +92,6 @@ pub enum MapError {
 /// Maps a program to kernels.
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut context = Context::new(program, options)?;
-    let mut output = Output::default();
-    for made in setup::tables(&context)? {
-        let launch = output.launch(made);
-        output.setup.push(launch);
-    }
     let last = options.target == Target::Cuda
         && options.variant.fence != Some(Finish::Own)
         && program.operator.space.rows().is_none();
@@ -104,12 +100,11 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
         true => 0,
         false => context.buffer("arrivals".into(), Element::I32, 1),
     };
+    let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
         if program.operator.space.rows().is_some() {
-            let made = matrix::kernels(&mut context, SweepId(number))?;
-            let launches = made.into_iter().map(|made| output.launch(made)).collect();
-            output.sweeps.push(launches);
+            sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
         }
         context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
@@ -127,8 +122,18 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
             context.buffers.truncate(buffers);
             made = make(&mut context)?;
         }
+        sweeps.push(vec![made]);
+    }
+    // What no sweep reads is not set up: values of a side that only the affine part would read, say.
+    let reads = |table: usize| sweeps.iter().flatten().any(|(_, args)| args.contains(&Arg::Module(table)));
+    let mut output = Output::default();
+    for made in setup::tables(&context, &reads)? {
         let launch = output.launch(made);
-        output.sweeps.push(vec![launch]);
+        output.setup.push(launch);
+    }
+    for made in sweeps {
+        let launches = made.into_iter().map(|made| output.launch(made)).collect();
+        output.sweeps.push(launches);
     }
     context.closing = None;
     for (number, fence) in program.fences.iter().enumerate() {

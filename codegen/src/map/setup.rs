@@ -23,10 +23,11 @@ const LANES: u32 = 128;
 /// Names of tables that a kernel's name lists.
 const NAMED: usize = 3;
 
-/// Maps the evaluation of all tables: one kernel for those over the same axes, in the order of the first of each.
-pub(super) fn tables(cx: &Context) -> Result<Vec<Made>, MapError> {
+/// Maps the evaluation of all tables that are read: one kernel for those over the same axes, in the order of the first
+/// of each.
+pub(super) fn tables(cx: &Context, reads: &dyn Fn(usize) -> bool) -> Result<Vec<Made>, MapError> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (t, table) in cx.operator().tables.iter().enumerate() {
+    for (t, table) in cx.operator().tables.iter().enumerate().filter(|(t, _)| reads(*t)) {
         match groups.iter_mut().find(|group| cx.operator().tables[group[0]].axes == table.axes) {
             Some(group) => group.push(t),
             None => groups.push(vec![t]),

@@ -27,7 +27,7 @@ pub(super) struct Product {
     /// The value.
     pub(super) value: ValueId,
     /// How unknowns are read.
-    reading: Reading,
+    pub(super) reading: Reading,
 }
 
 /// The lanes that share a row: this one takes slots `first`, `first + count`, ….
@@ -56,6 +56,15 @@ fn rows_of<'a>(cx: &Context<'a>) -> Result<&'a Rows, MapError> {
     rows.ok_or_else(|| MapError::Internal("a sum over slots on a grid".into()))
 }
 
+/// Whether the slots of a row are consecutive cells.
+fn is_contiguous(layout: &Layout) -> bool {
+    match nest(&layout.format) {
+        [_, _, Level::Slot] => true,
+        [Level::Chunk, ..] => layout.height == 1,
+        _ => false,
+    }
+}
+
 /// How the slots of a row are counted and where their cells lie.
 struct Walk {
     /// First and last (exclusive) value of the loop variable.
@@ -63,6 +72,7 @@ struct Walk {
     to: Expr,
     /// Value of the loop variable at slot 0; none where it is the slot itself.
     origin: Option<Expr>,
+    row: Expr,
     /// Chunk and lane of the row.
     chunk: Expr,
     lane: Expr,
@@ -82,6 +92,13 @@ impl Eval<'_, '_> {
             return Ok(());
         }
         let row = fold::var(self.frame.own[0]);
+        if missing.iter().all(|p| self.cx.ahead.contains_key(&p.value)) {
+            for product in missing {
+                let value = self.formed_ahead(product.value, row.clone())?;
+                self.known.insert((product.value, 0), value);
+            }
+            return Ok(());
+        }
         let sums = self.row_sums(&missing, row, None)?;
         for (product, sum) in missing.iter().zip(sums) {
             self.known.insert((product.value, 0), fold::var(sum));
@@ -103,7 +120,7 @@ impl Eval<'_, '_> {
                 self.quote(text);
             }
         }
-        let walk = self.walk(&rows.layout, row.clone())?;
+        let walk = self.walk(&rows.layout, row)?;
         let names: Vec<String> = products.iter().map(|p| self.sweep.values[p.value.0].name.clone()).collect();
         let sums: Vec<VarId> = names.iter().map(|name| self.b.declare(&format!("{name}_sum"), zero.clone())).collect();
         let from = match share {
@@ -112,8 +129,8 @@ impl Eval<'_, '_> {
         };
         let counts_cells = walk.origin.is_some();
         let counter = self.open_loop(if counts_cells { "at" } else { "slot" });
-        let (at, slot) = self.cell(&rows.layout, &walk, counter);
-        let column = self.column(&rows.layout, &walk, row, at.clone(), slot)?;
+        let (at, slot) = self.cell(&rows.layout, &walk, counter)?;
+        let column = self.column(&rows.layout, &walk, at.clone(), slot)?;
         let value = self.stored(Role::Value)?;
         let entry = self.b.bind("entry", load_at(value, at));
         for (product, &sum) in products.iter().zip(&sums) {
@@ -163,50 +180,63 @@ impl Eval<'_, '_> {
         if layout.by_entries() {
             return self.walk_entries(layout, row);
         }
-        let int = |n: u64| fold::int(n as i64);
-        let (chunk, lane) = match (layout.height, layout.chunks) {
-            (1, _) => (row.clone(), fold::int(0)),
-            (_, 1) => (fold::int(0), row.clone()),
-            (h, _) => {
-                let chunk = self.b.bind("chunk", fold::div(row.clone(), int(h)));
-                (chunk, self.b.bind("lane_of_chunk", fold::rem(row.clone(), int(h))))
-            }
-        };
+        let (chunk, lane) = self.chunk_of(layout, &row);
         let before = match layout.starts() {
-            Starts::Even => fold::mul(chunk.clone(), int(layout.longest)),
+            Starts::Even => fold::mul(chunk.clone(), fold::int(layout.longest as i64)),
             Starts::Chunks => {
                 let start = self.load(Role::ChunkStart, chunk.clone())?;
                 self.b.bind("start_here", start)
             }
             Starts::Slots => fold::int(0),
         };
-        let of_chunk = match layout.starts() {
-            Starts::Even => int(layout.longest),
+        let of_chunk = self.slots_of(layout, &chunk, &before)?;
+        let contiguous = is_contiguous(layout);
+        // Padded rows side by side need the chunk's slots to find their cells, others for nothing but the end.
+        let of_chunk = if contiguous { self.b.bind("slots", of_chunk) } else { of_chunk };
+        let slots = match layout.format.lengths {
+            true => self.load(Role::Length, row.clone())?,
+            false => of_chunk.clone(),
+        };
+        if !contiguous {
+            let to = self.b.bind("slots", slots);
+            return Ok(Walk { from: fold::int(0), to, origin: None, row, chunk, lane, before });
+        }
+        let first = if nest(&layout.format)[0] == Level::Lane {
+            fold::add(fold::mul(lane.clone(), fold::int((layout.cells / layout.height) as i64)), before.clone())
+        } else {
+            let chunks = fold::mul(before.clone(), fold::int(layout.height as i64));
+            fold::add(chunks, fold::mul(lane.clone(), of_chunk))
+        };
+        let first = self.b.bind("first_cell", first);
+        let to = self.b.bind("end_cell", fold::add(first.clone(), slots));
+        Ok(Walk { from: first.clone(), to, origin: Some(first), row, chunk, lane, before })
+    }
+
+    /// Chunk and lane of a row.
+    fn chunk_of(&mut self, layout: &Layout, row: &Expr) -> (Expr, Expr) {
+        match (layout.height, layout.chunks) {
+            (1, _) => (row.clone(), fold::int(0)),
+            (_, 1) => (fold::int(0), row.clone()),
+            (h, _) => {
+                let h = fold::int(h as i64);
+                let chunk = self.b.bind("chunk", fold::div(row.clone(), h.clone()));
+                (chunk, self.b.bind("lane_of_chunk", fold::rem(row.clone(), h)))
+            }
+        }
+    }
+
+    /// Slots of a chunk.
+    fn slots_of(&mut self, layout: &Layout, chunk: &Expr, before: &Expr) -> Result<Expr, MapError> {
+        Ok(match layout.starts() {
+            Starts::Even => fold::int(layout.longest as i64),
             Starts::Chunks => {
                 let next = self.load(Role::ChunkStart, fold::add(chunk.clone(), fold::int(1)))?;
                 fold::sub(next, before.clone())
             }
+            // Not needed where rows have their own lengths.
             Starts::Slots if layout.format.lengths => fold::int(0),
             Starts::Slots => self.load(Role::ChunkLength, chunk.clone())?,
-        };
-        let contiguous = matches!((layout.height, nest(&layout.format)), (_, [_, _, Level::Slot]))
-            || layout.height == 1 && layout.starts() != Starts::Slots && nest(&layout.format)[0] == Level::Chunk;
-        if !contiguous {
-            let slots = if layout.format.lengths { self.load(Role::Length, row)? } else { of_chunk };
-            let to = self.b.bind("slots", slots);
-            return Ok(Walk { from: fold::int(0), to, origin: None, chunk, lane, before });
-        }
-        let of_chunk = self.b.bind("slots", of_chunk);
-        let first = if nest(&layout.format)[0] == Level::Lane {
-            fold::add(fold::mul(lane.clone(), int(layout.cells / layout.height)), before.clone())
-        } else {
-            let chunks = fold::mul(before.clone(), int(layout.height));
-            fold::add(chunks, fold::mul(lane.clone(), of_chunk.clone()))
-        };
-        let first = self.b.bind("first_cell", first);
-        let slots = if layout.format.lengths { self.load(Role::Length, row)? } else { of_chunk };
-        let to = self.b.bind("end_cell", fold::add(first.clone(), slots));
-        Ok(Walk { from: first.clone(), to, origin: Some(first), chunk, lane, before })
+        })
     }
 
     /// Entries that store their rows: the row's range is searched for.
@@ -214,7 +244,15 @@ impl Eval<'_, '_> {
         let from = self.search(layout, row.clone())?;
         let to = self.search(layout, fold::add(row.clone(), fold::int(1)))?;
         let zero = fold::int(0);
-        Ok(Walk { from: from.clone(), to, origin: Some(from), chunk: row, lane: zero.clone(), before: zero })
+        Ok(Walk {
+            from: from.clone(),
+            to,
+            origin: Some(from),
+            row: row.clone(),
+            chunk: row,
+            lane: zero.clone(),
+            before: zero,
+        })
     }
 
     /// The first entry of a row or a later one, by bisection.
@@ -225,8 +263,9 @@ impl Eval<'_, '_> {
         let rows = self.stored(Role::Row)?;
         let steps = u64::BITS - layout.entries.leading_zeros() + 1;
         let step = self.open_loop("step");
-        let sum = fold::add(fold::var(low), fold::var(high));
-        let middle = fold::var(self.b.bind_here("middle", fold::div(sum, fold::int(2))));
+        // Half of what is left: the sum of both ends might not be an integer of the kernel.
+        let half = fold::div(fold::sub(fold::var(high), fold::var(low)), fold::int(2));
+        let middle = fold::var(self.b.bind_here("middle", fold::add(fold::var(low), half)));
         // Once nothing is left, the middle is the end and is not read.
         let open = fold::compare(Cmp::Lt, fold::var(low), fold::var(high));
         let before = fold::compare(Cmp::Lt, load_at(rows, middle.clone()), wanted);
@@ -240,48 +279,53 @@ impl Eval<'_, '_> {
     }
 
     /// The cell and the slot at a value of the loop variable.
-    fn cell(&mut self, layout: &Layout, walk: &Walk, counter: VarId) -> (Expr, Expr) {
+    fn cell(&mut self, layout: &Layout, walk: &Walk, counter: VarId) -> Result<(Expr, Expr), MapError> {
         let counter = fold::var(counter);
         if let Some(origin) = &walk.origin {
-            return (counter.clone(), fold::sub(counter, origin.clone()));
+            return Ok((counter.clone(), fold::sub(counter, origin.clone())));
         }
-        let int = |n: u64| fold::int(n as i64);
-        let (h, total) = (layout.height, layout.cells / layout.height);
-        let row = fold::add(fold::mul(walk.chunk.clone(), int(h)), walk.lane.clone());
-        let slot_start = |eval: &mut Self, slot: Expr| match layout.starts() {
-            Starts::Slots => eval.load(Role::SlotStart, slot),
-            _ => Ok(fold::mul(slot, int(layout.chunks))),
-        };
-        let starts = |eval: &mut Self| slot_start(eval, counter.clone()).unwrap_or(fold::int(0));
+        let h = fold::int(layout.height as i64);
         let at = match nest(&layout.format) {
             [Level::Chunk, ..] => {
-                let first = fold::add(fold::mul(walk.before.clone(), int(h)), walk.lane.clone());
+                let first = fold::add(fold::mul(walk.before.clone(), h.clone()), walk.lane.clone());
                 let first = self.b.bind("first_cell", first);
-                fold::add(first, fold::mul(counter.clone(), int(h)))
+                fold::add(first, fold::mul(counter.clone(), h))
             }
+            // Chunk after chunk, lane after lane: row after row.
             [Level::Slot, Level::Chunk, _] => {
-                let row = self.b.bind("in_slot", row);
-                fold::add(row, fold::mul(starts(self), int(h)))
+                let start = self.chunks_before(layout, counter.clone())?;
+                fold::add(walk.row.clone(), fold::mul(start, h))
             }
             [Level::Slot, ..] => {
-                let start = starts(self);
-                let next = slot_start(self, fold::add(counter.clone(), fold::int(1))).unwrap_or(fold::int(0));
-                let having =
-                    if layout.starts() == Starts::Slots { fold::sub(next, start.clone()) } else { int(layout.chunks) };
+                let start = self.chunks_before(layout, counter.clone())?;
+                let next = self.chunks_before(layout, fold::add(counter.clone(), fold::int(1)))?;
+                let having = match layout.starts() {
+                    Starts::Slots => fold::sub(next, start.clone()),
+                    _ => fold::int(layout.chunks as i64),
+                };
                 let of_lane = fold::add(fold::mul(walk.lane.clone(), having), walk.chunk.clone());
-                fold::add(fold::mul(start, int(h)), of_lane)
+                fold::add(fold::mul(start, h), of_lane)
             }
             _ => {
-                let first = fold::add(fold::mul(walk.lane.clone(), int(total)), walk.chunk.clone());
+                let total = fold::int((layout.cells / layout.height) as i64);
+                let first = fold::add(fold::mul(walk.lane.clone(), total), walk.chunk.clone());
                 let first = self.b.bind("first_cell", first);
-                fold::add(first, starts(self))
+                fold::add(first, self.chunks_before(layout, counter.clone())?)
             }
         };
-        (self.b.bind("at", at), counter)
+        Ok((self.b.bind("at", at), counter))
+    }
+
+    /// Chunks that have a slot before a slot, Q.
+    fn chunks_before(&mut self, layout: &Layout, slot: Expr) -> Result<Expr, MapError> {
+        match layout.starts() {
+            Starts::Slots => self.load(Role::SlotStart, slot),
+            _ => Ok(fold::mul(slot, fold::int(layout.chunks as i64))),
+        }
     }
 
     /// The column of a cell, as a variable.
-    fn column(&mut self, layout: &Layout, walk: &Walk, row: Expr, at: Expr, slot: Expr) -> Result<VarId, MapError> {
+    fn column(&mut self, layout: &Layout, walk: &Walk, at: Expr, slot: Expr) -> Result<VarId, MapError> {
         let Coding::Delta { base, .. } = layout.format.coding else {
             let column = self.load(Role::Column, at)?;
             return Ok(self.known_column(layout, column));
@@ -289,15 +333,9 @@ impl Eval<'_, '_> {
         let order = nest(&layout.format);
         let by_slot = order.iter().position(|l| *l == Level::Slot) < order.iter().position(|l| *l == Level::Chunk);
         let unit = match base {
-            Base::Row => row,
+            Base::Row => walk.row.clone(),
             Base::Chunk => walk.chunk.clone(),
-            Base::ChunkSlot if by_slot => {
-                let start = match layout.starts() {
-                    Starts::Slots => self.load(Role::SlotStart, slot.clone())?,
-                    _ => fold::mul(slot.clone(), fold::int(layout.chunks as i64)),
-                };
-                fold::add(start, walk.chunk.clone())
-            }
+            Base::ChunkSlot if by_slot => fold::add(self.chunks_before(layout, slot.clone())?, walk.chunk.clone()),
             Base::ChunkSlot => fold::add(walk.before.clone(), slot.clone()),
         };
         let base = self.load(Role::Base, unit)?;
@@ -305,9 +343,22 @@ impl Eval<'_, '_> {
         let code = self.load(Role::Code, at)?;
         let code = self.b.bind("code_here", code);
         let near = fold::add(base, code.clone());
-        if layout.array(Role::Escape).is_none() {
-            return Ok(self.known_column(layout, near));
-        }
+        let column = match layout.array(Role::Escape) {
+            None => near,
+            Some(_) => self.near_or_aside(layout, walk, code, near, slot)?,
+        };
+        Ok(self.known_column(layout, column))
+    }
+
+    /// The column of a code that may be one of the columns aside.
+    fn near_or_aside(
+        &mut self,
+        layout: &Layout,
+        walk: &Walk,
+        code: Expr,
+        near: Expr,
+        slot: Expr,
+    ) -> Result<Expr, MapError> {
         let from = self.load(Role::EscapeStart, walk.chunk.clone())?;
         let from = self.b.bind("aside_from", from);
         let next = self.load(Role::EscapeStart, fold::add(walk.chunk.clone(), fold::int(1)))?;
@@ -322,18 +373,18 @@ impl Eval<'_, '_> {
             numbered
         };
         let aside = self.load(Role::Escape, fold::add(from, number))?;
-        let column = fold::select(fold::compare(Cmp::Lt, code, first), near, aside);
-        Ok(self.known_column(layout, column))
+        Ok(fold::select(fold::compare(Cmp::Lt, code, first), near, aside))
     }
 
-    fn known_column(&mut self, layout: &Layout, column: Expr) -> VarId {
+    /// A column, which is inside.
+    pub(super) fn known_column(&mut self, layout: &Layout, column: Expr) -> VarId {
         let var = self.b.bind_here("column_here", column);
         self.frame.know(var, (0, layout.size as i64 - 1));
         var
     }
 
     /// The term of a slot.
-    fn slot_term(&mut self, reading: Reading, entry: &Expr, column: VarId) -> Result<Expr, MapError> {
+    pub(super) fn slot_term(&mut self, reading: Reading, entry: &Expr, column: VarId) -> Result<Expr, MapError> {
         let op = self.cx.operator();
         let math::Expr::Slots(term) = &op.rows[0].value else {
             return Err(MapError::Unsupported("rows of a matrix that are more than a sum over slots".into()));

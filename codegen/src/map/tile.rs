@@ -252,11 +252,11 @@ impl Eval<'_, '_> {
             }
             offset[if axis + 1 == at.coords.len() { 2 } else { axis }] = coord.off;
         }
-        self.from_plane(part, offset)
+        self.at_plane(part, offset)
     }
 
     /// Reads a plane.
-    fn from_plane(&mut self, part: Part, offset: [i64; 3]) -> Option<Expr> {
+    fn at_plane(&mut self, part: Part, offset: [i64; 3]) -> Option<Expr> {
         let [x, y, level] = offset;
         let staged = self.tile.find(part, offset)?.clone();
         let width = self.tile.plan.as_ref()?.width();
@@ -316,7 +316,7 @@ impl Eval<'_, '_> {
         {
             return Some(known);
         }
-        self.from_plane(part, [beside[0], beside[1], level])
+        self.at_plane(part, [beside[0], beside[1], level])
     }
 
     /// How far a position is beside the own column, and its coordinate along the walk.

@@ -1,7 +1,7 @@
 //! Shapes of blocks, tiles and chunks: what a tuner may choose.
 
 use super::{MapError, Target};
-use crate::math::Grid;
+use crate::math::{Grid, Space};
 
 /// Shapes. Every combination that [`Variant::check`] accepts gives a correct kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -47,6 +47,9 @@ pub struct Variant {
     pub fence_lanes: u32,
     /// CUDA, products of a matrix: lanes that share a row, a power of two up to 32; none leaves it to the lengths of rows.
     pub row_lanes: Option<u32>,
+    /// CUDA, products of a matrix without padding: cut by entries instead of rows, for rows of very unequal length; none
+    /// leaves it to the longest row.
+    pub balanced: Option<bool>,
     /// CUDA, products of a matrix: slots of a row that are asked for together.
     pub row_unroll: u32,
 }
@@ -68,6 +71,8 @@ const MOST_POINTS: u64 = 64;
 const TOGETHER: u64 = 528;
 /// Points of a walk in three dimensions at least.
 const LEAST_POINTS: u64 = 4;
+/// Rows of a matrix that a lane takes at most.
+const MOST_ROWS: u64 = 4;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
 const ENOUGH_TILES: u64 = 128;
 
@@ -109,7 +114,18 @@ impl Variant {
             fence: None,
             fence_lanes: 256,
             row_lanes: None,
+            balanced: None,
             row_unroll: 4,
+        }
+    }
+
+    /// Sensible shapes for a space. Blocks over rows of a matrix take few rows a lane: where rows are uneven, many small
+    /// blocks even out.
+    pub fn for_space(target: Target, space: &Space) -> Variant {
+        let usual = Variant::for_grid(target, space.grid());
+        match space {
+            Space::Axes(_) => usual,
+            Space::Rows(_) => Variant { chunk: usual.chunk.min(MOST_ROWS), ..usual },
         }
     }
 
@@ -134,6 +150,7 @@ impl Variant {
             "fence" => self.fence = finish(value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
+            "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
@@ -171,6 +188,7 @@ impl Variant {
             ("fence", fence.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
             ("row_lanes", auto(self.row_lanes)),
+            ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", self.row_unroll.to_string()),
         ]
     }
@@ -234,6 +252,14 @@ fn finish(value: &str) -> Result<Option<Finish>, String> {
         "own" => Ok(Some(Finish::Own)),
         "last" => Ok(Some(Finish::Last)),
         _ => Err(format!("`fence` is auto, own or last, not `{value}`")),
+    }
+}
+
+/// `true`, `false` or `auto`.
+fn flag(key: &str, value: &str) -> Result<Option<bool>, String> {
+    match value.trim() {
+        "auto" => Ok(None),
+        word => word.parse().map(Some).map_err(|_| format!("`{key}` is true, false or auto, not `{value}`")),
     }
 }
 

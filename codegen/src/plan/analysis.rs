@@ -114,7 +114,7 @@ impl Model<'_> {
             }
         }
         for s in reads.scalars.keys() {
-            if runup && s.1 < -1 {
+            if runup && s.1 < -self.before(s.0).max(1) {
                 return Err("a scalar of an iteration before the first is read".into());
             }
             let depth = self.depth_at_sweep(&a.scalar_times, p, *s, at);

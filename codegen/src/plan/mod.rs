@@ -8,6 +8,7 @@ pub mod cost;
 pub mod delay;
 pub mod few;
 pub mod model;
+pub mod predict;
 pub mod schedule;
 pub mod search;
 
@@ -18,7 +19,7 @@ use model::Model;
 use schedule::{Arithmetic, Order, Placement, Schedule};
 
 use crate::apply::{Illegal, apply};
-use crate::graph::Graph;
+use crate::graph::{Graph, NodeId};
 use crate::loops::Program;
 
 /// A schedule carried out.
@@ -56,11 +57,57 @@ pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, 
                 let name = unused(&base, &names);
                 names.push(name.clone());
                 let arithmetic = if linear { Arithmetic::DifferentRecurrence } else { Arithmetic::Same };
-                plans.extend(carry_out(graph, placed(&name, found.placement, arithmetic)).ok());
+                plans.extend(best_begin(graph, &model, placed(&name, found.placement, arithmetic)));
+            }
+            let fewest = plans.iter().map(|plan| plan.cost.fences).fold(f64::INFINITY, f64::min);
+            // A prediction takes sums and perhaps solves; for more words it is of no interest.
+            let plain = plans.iter().filter(|plan| plan.schedule.main.as_ref().is_some_and(|main| main.delay == 1));
+            let words = plain.map(|plan| plan.cost.words).fold(f64::INFINITY, f64::min);
+            let limits = search::Limits { words, slack: 0.0, ..limits };
+            let candidates = if limits.alternatives { predict::candidates(graph) } else { Vec::new() };
+            for sum in candidates {
+                let found = predicted(graph, sum, limits, fewest, &mut names);
+                complete &= found.1;
+                plans.extend(found.0);
             }
         }
     }
+    plans[1..].sort_by(|a, b| a.cost.words.total_cmp(&b.cost.words));
     Ok((plans, complete))
+}
+
+/// Carries a placement out; its rounds begin where the fewest fences are left, since fences join within a round only.
+fn best_begin(graph: &Graph, model: &Model<'_>, schedule: Schedule) -> Option<Plan> {
+    let placement = schedule.main.clone()?;
+    let begins = (1..placement.sweeps).filter_map(|later| search::begin_later(model, &placement, later).ok());
+    let others: Vec<Schedule> = begins.map(|main| Schedule { main: Some(main), ..schedule.clone() }).collect();
+    let plans = std::iter::once(schedule).chain(others).filter_map(|schedule| carry_out(graph, schedule).ok());
+    // Of equals the first.
+    plans.reduce(|best, plan| if plan.cost.fences < best.cost.fences { plan } else { best })
+}
+
+/// Schedules with a predicted sum that pass fewer fences than any without; and whether the search came to its end.
+fn predicted(
+    graph: &Graph,
+    sum: NodeId,
+    limits: search::Limits,
+    fewest: f64,
+    names: &mut Vec<String>,
+) -> (Vec<Plan>, bool) {
+    let Some(rewritten) = predict::predict(graph, sum) else { return (Vec::new(), true) };
+    let Some(model) = Model::new(&rewritten) else { return (Vec::new(), true) };
+    let searched = search::search(&model, limits);
+    let mut plans: Vec<Plan> = Vec::new();
+    for found in searched.front {
+        let name = unused(&format!("{}_predicted", name_of(&found)), names);
+        let schedule = placed(&name, found.placement, Arithmetic::DifferentRecurrence);
+        let schedule = Schedule { predicted: Some(sum), ..schedule };
+        if let Some(plan) = best_begin(graph, &model, schedule).filter(|plan| plan.cost.fences < fewest) {
+            names.push(name);
+            plans.push(plan);
+        }
+    }
+    (plans, searched.complete)
 }
 
 /// One sweep per statement: the schedule everything else is compared with.
@@ -75,14 +122,18 @@ pub fn statement(graph: &Graph) -> Result<Schedule, Illegal> {
 }
 
 fn in_order(name: &str, order: Order) -> Schedule {
-    Schedule { name: name.into(), order, main: None, arithmetic: Arithmetic::Same }
+    Schedule { name: name.into(), order, main: None, predicted: None, arithmetic: Arithmetic::Same }
 }
 
 fn placed(name: &str, placement: Placement, arithmetic: Arithmetic) -> Schedule {
-    Schedule { name: name.into(), order: Order::Fused, main: Some(placement), arithmetic }
+    Schedule { name: name.into(), order: Order::Fused, main: Some(placement), predicted: None, arithmetic }
 }
 
 fn carry_out(graph: &Graph, schedule: Schedule) -> Result<Plan, Illegal> {
+    if let Some(placement) = &schedule.main {
+        let rewritten = schedule.predicted.and_then(|sum| predict::predict(graph, sum));
+        crate::check::versions::simulate(rewritten.as_ref().unwrap_or(graph), placement).map_err(Illegal)?;
+    }
     let program = apply(graph, &schedule)?;
     crate::loops_verify::verify(&program).map_err(|e| Illegal(e.to_string()))?;
     let delay = schedule.main.as_ref().map_or(1, |p| p.delay);

@@ -6,7 +6,8 @@
 //!   share the overwriting sweep, a read at neighbours may not,
 //! - recomputed from its definition otherwise, as is everything that is not stored.
 //!
-//! Values of iteration -1 are the initial values of the loop's variables. A scalar of iteration e is assigned in the
+//! Values of iteration -1 are the initial values of the loop's variables; those of iteration -2 are the initial values of
+//! variables that take the value of such a variable (`v_old = v`), and so on. A scalar of iteration e is assigned in the
 //! fence after its time; older values than the last are kept in scalars of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,10 @@ pub struct Model<'g> {
     index: Vec<Option<usize>>,
     /// Next value of each variable, by node.
     next: Vec<Option<NodeId>>,
+    /// The computed node that a node stands for, and how many iterations back, by node.
+    source: Vec<Instance>,
+    /// How many iterations before the first have values of a node: variables that stand for it, one after another.
+    before: BTreeMap<NodeId, i64>,
     /// What each node of the body reads, by node.
     args: Vec<Vec<NodeId>>,
     /// Products of the operator by operand.
@@ -96,9 +101,17 @@ impl<'g> Model<'g> {
         }
         let mut next = vec![None; nodes];
         l.phis.iter().for_each(|p| next[p.node.0] = Some(p.next));
+        let source: Vec<Instance> = (0..nodes).map(|n| follow(&next, NodeId(n))).collect();
         let distinct: BTreeSet<NodeId> = next.iter().flatten().copied().collect();
-        if distinct.len() != next.iter().flatten().count() || !distinct.iter().all(|n| index[n.0].is_some()) {
+        if distinct.len() != next.iter().flatten().count() {
             return None;
+        }
+        let mut before: BTreeMap<NodeId, i64> = BTreeMap::new();
+        for phi in &l.phis {
+            let (node, back) = source[phi.node.0];
+            index[node.0]?;
+            let known = before.entry(node).or_insert(back);
+            *known = back.max(*known);
         }
         let products = body
             .iter()
@@ -109,12 +122,15 @@ impl<'g> Model<'g> {
             .collect();
         let operator = OperatorCost::new(&graph.operator);
         let scalars = body.iter().copied().filter(|n| !graph.kind(*n).is_vector()).collect();
-        Some(Model { graph, body, scalars, index, next, args, products, operator })
+        let model = Model { graph, body, scalars, index, next, source, before, args, products, operator };
+        let direct = model.final_solution().is_none_or(|(node, _)| model.contains(node));
+        direct.then_some(model)
     }
 
     /// Vectors that carry a variable to the next round: always stored.
     pub fn carried(&self) -> BTreeSet<NodeId> {
-        self.next.iter().flatten().copied().filter(|n| self.graph.kind(*n).is_vector()).collect()
+        let next = self.next.iter().flatten().copied();
+        next.filter(|n| self.contains(*n) && self.graph.kind(*n).is_vector()).collect()
     }
 
     /// Whether a node is computed in the loop.
@@ -124,10 +140,18 @@ impl<'g> Model<'g> {
 
     /// The computed node that a variable stands for, and how many iterations back.
     pub fn trace_back(&self, node: NodeId, e: i64) -> Instance {
-        match self.next[node.0] {
-            Some(next) => (next, e - 1),
-            None => (node, e),
-        }
+        let (node, back) = self.source[node.0];
+        (node, e - back)
+    }
+
+    /// How many iterations before the first have values of a node: one for a variable's next value, none otherwise.
+    pub fn before(&self, node: NodeId) -> i64 {
+        self.before.get(&node).copied().unwrap_or(0)
+    }
+
+    /// The iteration of the computed node whose value a variable has at first: -1, or less for one that follows another.
+    pub fn initial(&self, variable: NodeId) -> Instance {
+        self.trace_back(variable, 0)
     }
 
     /// Order of statements in a fence: by iteration, then by program.
@@ -228,16 +252,17 @@ impl<'g> Model<'g> {
                 _ => Err(format!("{} of iteration {e} is not held", self.graph.label(node))),
             };
         }
-        if let Some(next) = self.next[node.0] {
-            if runup && e < 0 {
-                return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
+        if self.next[node.0].is_some() {
+            let (next, e) = self.trace_back(node, e);
+            if runup && e < -self.before(next) {
+                return Err(format!("{} of iteration {e} does not exist", self.graph.label(next)));
             }
-            return Ok(Resolved::Alias(next, e - 1));
+            return Ok(Resolved::Alias(next, e));
         }
         if !self.contains(node) {
             return Ok(Resolved::Outside);
         }
-        if runup && e < -1 {
+        if runup && e < -self.before(node).max(1) {
             return Err(format!("{} of iteration {e} does not exist", self.graph.label(node)));
         }
         if let Some(t) = p.times.get(&node)
@@ -374,9 +399,10 @@ impl<'g> Model<'g> {
         }
         let idle = p.times.values().copied().filter(|t| *t > UNPLACED).min().unwrap_or(0);
         for n in scalars {
-            // What depends on no sum, such as a counter, may stand anywhere.
+            // What depends on no sum, such as a counter, may stand anywhere: before every sweep, or it would be late for
+            // the first. Acts stand where the solution is theirs.
             if times.get(n).is_none() {
-                times.set(*n, idle);
+                times.set(*n, if self.graph.kind(*n).raises() { idle } else { idle - 1 });
             }
         }
         for _ in 0..=scalars.len() {
@@ -445,12 +471,8 @@ impl<'g> Model<'g> {
 
     /// The solution at an act, if the loop changes it.
     pub fn solution_at(&self, act: NodeId) -> Option<NodeId> {
-        match self.graph.kind(act) {
-            NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } => {
-                (self.contains(*solution) || self.next[solution.0].is_some()).then_some(*solution)
-            }
-            _ => None,
-        }
+        let solution = self.graph.kind(act).solution()?;
+        (self.contains(solution) || self.next[solution.0].is_some()).then_some(solution)
     }
 
     /// The solution, where a placement updates it in some rounds only.
@@ -468,6 +490,16 @@ impl<'g> Model<'g> {
         let phi = l.phis.iter().find(|p| p.result == self.graph.solution)?;
         Some((phi.next, 0))
     }
+}
+
+/// The node behind a variable, and how many variables stand between.
+fn follow(next: &[Option<NodeId>], node: NodeId) -> Instance {
+    let (mut node, mut back) = (node, 0);
+    // Renamings in a circle have been made copies.
+    while let Some(other) = next[node.0].filter(|_| back <= next.len() as i64) {
+        (node, back) = (other, back + 1);
+    }
+    (node, back)
 }
 
 /// A time, and whether it is in the run-up.

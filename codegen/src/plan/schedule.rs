@@ -26,6 +26,8 @@ pub struct Schedule {
     pub order: Order,
     /// Placement of the main loop; without it the loop is in program order too.
     pub main: Option<Placement>,
+    /// A sum of the main loop that is predicted; see [`predict`](super::predict).
+    pub predicted: Option<NodeId>,
     /// Whether rounding may differ from the textbook loop by more than the order of operations at a point.
     pub arithmetic: Arithmetic,
 }
@@ -71,6 +73,8 @@ pub struct Placement {
 impl Schedule {
     /// Readable text.
     pub fn text(&self, graph: &Graph) -> String {
+        let rewritten = self.predicted.and_then(|sum| super::predict::predict(graph, sum));
+        let graph = rewritten.as_ref().unwrap_or(graph);
         let arithmetic = match self.arithmetic {
             Arithmetic::Same => "same arithmetic",
             Arithmetic::DifferentRecurrence => "different recurrence",
@@ -89,6 +93,11 @@ impl Schedule {
                 .map(|(n, t)| output_text(graph, main, *n, (at - t).div_euclid(main.sweeps)))
                 .collect();
             let _ = writeln!(out, "  sweep {}: {}", position + 1, here.join(", "));
+        }
+        if let Some(n) = self.predicted {
+            let name = &graph.node(n).name;
+            let _ =
+                writeln!(out, "  {name} predicted one fence earlier for what vectors wait for, computed for all else");
         }
         for n in &main.linear {
             let _ = writeln!(out, "  {} by linearity", graph.node(*n).name);

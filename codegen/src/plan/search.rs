@@ -4,7 +4,7 @@
 //! (all others are recomputed where they are read), and the time of every output. Outputs are placed in program
 //! order, each at its earliest time or up to one round later. Rounds of fewer sweeps than the scalars' recurrences
 //! take are not tried. A branch is cut when the words it is sure to move exceed those of a placement already found
-//! with as many sweeps or fewer by more than [`SLACK`]. What survives on the front of words, sweeps, buffers and
+//! with as many sweeps or fewer by more than [`Limits::slack`]. What survives on the front of words, sweeps, buffers and
 //! operations is returned, and whether the search came to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,6 @@ use super::model::{Instance, Model, UNPLACED};
 use super::schedule::Placement;
 use crate::graph::{NodeId, NodeKind};
 
-/// Words above the best that are still of interest: simpler sweeps may win with more words.
-const SLACK: f64 = 2.0;
 /// Outputs placed at the first look at what is stored.
 const FIRST_LOOK: usize = 100;
 /// Most buffers of one vector, beside those that a delayed update keeps.
@@ -34,6 +32,10 @@ pub struct Limits {
     pub optional: usize,
     /// Most outputs placed for each number of sweeps; what has been found until then counts.
     pub steps: usize,
+    /// Words that are known to be possible.
+    pub words: f64,
+    /// Words above the best that are still of interest: simpler sweeps may win with more words.
+    pub slack: f64,
     /// Whether placements with another recurrence, and delayed updates, are looked for too. What is found without
     /// them is the same either way.
     pub alternatives: bool,
@@ -41,7 +43,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sweeps: 3, optional: 5, steps: 10_000, alternatives: true }
+        Limits { sweeps: 3, optional: 5, steps: 10_000, words: f64::INFINITY, slack: 2.0, alternatives: true }
     }
 }
 
@@ -99,6 +101,18 @@ fn complete(model: &Model<'_>, mut p: Placement) -> Result<(Placement, Analysis)
     Ok((p, analysis))
 }
 
+/// The same placement with rounds that begin some sweeps later: what comes before is done ahead.
+pub fn begin_later(model: &Model<'_>, p: &Placement, sweeps: i64) -> Result<Placement, String> {
+    let mut later = Placement { first: p.first + sweeps, ..p.clone() };
+    let analysis = model.analyse(&later)?;
+    if analysis.versions.values().sum::<i64>() > p.versions.values().map(|v| i64::from(*v)).sum() {
+        return Err("more buffers".into());
+    }
+    later.versions = analysis.versions.iter().map(|(n, v)| (*n, u32::try_from(*v).unwrap_or(1))).collect();
+    later.behind.clone_from(&analysis.behind);
+    Ok(later)
+}
+
 /// What a search found.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -118,7 +132,7 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).collect();
     // Few stores first: what they find bounds the rest.
     stored.sort_by_key(BTreeSet::len);
-    let mut search = Search { model, steps: 0, until: 0, best: f64::INFINITY, found: Vec::new() };
+    let mut search = Search { model, steps: 0, until: 0, best: limits.words, slack: limits.slack, found: Vec::new() };
     let mut complete = optional.len() == all.len();
     let least = model.least_sweeps();
     // Other recurrences last, and never preferred to the program's own: without them the same is found.
@@ -161,6 +175,7 @@ struct Search<'m, 'g> {
     until: usize,
     /// Fewest words, with as many sweeps or fewer.
     best: f64,
+    slack: f64,
     found: Vec<Found>,
 }
 
@@ -205,7 +220,8 @@ impl Search<'_, '_> {
         };
         let times = self.model.scalar_times(p);
         let Some(earliest) = self.earliest(p, &times, *output) else { return };
-        let last = if placed == 0 { earliest } else { earliest + p.sweeps - 1 };
+        // With one sweep a round the next one is another choice: it loads what this one would recompute.
+        let last = if placed == 0 { earliest } else { earliest + (p.sweeps - 1).max(1) };
         for at in earliest..=last {
             if at == earliest || self.fits(p, &times, *output, at) {
                 p.times.insert(*output, at);
@@ -254,7 +270,7 @@ impl Search<'_, '_> {
                 missing.remove(&v.0);
             }
         }
-        (words + missing.len()) as f64 > self.best + SLACK
+        (words + missing.len()) as f64 > self.best + self.slack
     }
 
     fn record(&mut self, p: &Placement) {

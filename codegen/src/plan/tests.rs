@@ -161,13 +161,69 @@ fn own_loops() {
     }
 }
 
-/// Every front in one line: words, sweeps, buffers; `~` marks another recurrence.
+#[test]
+fn one_fence_by_prediction() {
+    for (preconditioner, words, sweeps) in [(Preconditioner::Line(2), 8.0, 2.0), (Preconditioner::Jacobi, 8.0, 1.0)] {
+        let case = Case::library("pcg", preconditioner);
+        let plans = sound_plans(&case, Limits::default());
+        let single = plans.iter().filter(|p| p.schedule.predicted.is_some());
+        let single = single.filter(|p| p.schedule.main.as_ref().is_some_and(|m| m.delay == 1));
+        let best = single.min_by(|a, b| a.cost.words.total_cmp(&b.cost.words)).expect("rho can be predicted");
+        assert_eq!(
+            (best.cost.words, best.cost.sweeps, best.cost.fences),
+            (words, sweeps, 1.0),
+            "{}",
+            best.schedule.name
+        );
+        assert_eq!(best.schedule.arithmetic, Arithmetic::DifferentRecurrence);
+    }
+    let graph = Case::library("pcg", Preconditioner::Line(2)).graph();
+    for sum in predict::candidates(&graph) {
+        let rewritten = predict::predict(&graph, sum).expect("a candidate");
+        crate::graph_verify::verify(&rewritten).unwrap_or_else(|e| panic!("{e:?}\n{}", rewritten.text()));
+    }
+    // Nothing is verified without a residual, so nothing may be predicted.
+    let mut graph = Case::library("pcg", Preconditioner::Jacobi).graph();
+    graph.true_residual = None;
+    assert!(predict::candidates(&graph).is_empty());
+}
+
+#[test]
+fn renamings_are_no_sweeps() {
+    let shifted = "solver shifted(A: spd) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        a = r; b = 2*r; c = zero; s = 1; s_old = 2; s_older = 3;
+        repeat {
+            n = A*a + 0.5*b + 0.25*c + s_older*r; c = b; b = a; a = n;
+            s_older = s_old; s_old = s; s = dot(n, b);
+            u = u + s*c; r = f - A*u; check;
+        }
+    }";
+    let swapped = "solver swapped(A: spd) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        a = r; b = 2*r; v = r; v_same = 3*r;
+        repeat { t = a; a = b; b = t; v_old = v; v = A*v + b; v_same = v_old; u = u + a + v_same; r = f - A*u; check; }
+    }";
+    for text in [shifted, swapped] {
+        let case = Case::text(text, Preconditioner::Identity);
+        sound(&case);
+        sound_plans(&case, Limits { steps: 3_000, ..Limits::default() });
+    }
+    let graph = Case::text(shifted, Preconditioner::Identity).graph();
+    let copies = |g: &Graph| g.nodes.iter().filter(|n| n.text.as_deref().is_some_and(|t| t == "c = b")).count();
+    assert_eq!(copies(&graph), 0, "{}", graph.text());
+}
+
+/// Every front in one line: words, sweeps, fences, buffers; `~` marks another recurrence.
 fn front(name: &str, preconditioner: Preconditioner) -> String {
     let plans =
         plan(&Case::library(name, preconditioner).graph(), Limits::default()).expect("the solver has schedules");
     let entry = |p: &Plan| {
         let other = if p.schedule.arithmetic == Arithmetic::Same { "" } else { "~" };
-        format!("{other}{:.2}/{}/{}", p.cost.words, p.cost.sweeps, p.cost.buffers)
+        let [sweeps, fences] = [p.cost.sweeps, p.cost.fences].map(|x| (x * 1000.0).round() / 1000.0);
+        format!("{other}{:.2}/{sweeps}/{fences}/{}", p.cost.words, p.cost.buffers)
     };
     plans.iter().map(entry).collect::<Vec<_>>().join(" ")
 }

@@ -5,6 +5,7 @@
 //! as `norm(f)` before the loop; nothing is moved out of a branch, where it might not be wanted.
 
 mod carry;
+mod congruent;
 mod convert;
 mod expr;
 mod preconditioner;
@@ -92,6 +93,7 @@ pub fn trace(input: Input<'_>) -> Result<Graph, TraceError> {
     };
     convert::convert(&mut graph);
     prune(&mut graph);
+    congruent::merge(&mut graph);
     carry::carry(&mut graph);
     Ok(graph)
 }

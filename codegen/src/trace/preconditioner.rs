@@ -23,6 +23,9 @@ impl<'a> Tracer<'a> {
                 let v = self.vector_node(v, "operand");
                 Ok(Term::Tree(crate::graph::MapTree::Value(self.node(NodeKind::Diagonal(v), "scaled"))))
             }
+            Preconditioner::Line(_) if self.input.operator.space.rows().is_some() => {
+                self.error("the rows of a matrix have no lines: choose `jacobi` or another preconditioner")
+            }
             Preconditioner::Line(axis) => {
                 let v = self.vector_node(v, "operand");
                 Ok(Term::Tree(crate::graph::MapTree::Value(self.node(NodeKind::Solve(*axis, v), "solved"))))

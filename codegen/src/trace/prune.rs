@@ -37,12 +37,12 @@ fn collect(
 ) {
     for step in &region.steps {
         match step {
-            Step::Node(n) => match graph.kind(*n) {
-                NodeKind::Require { solution, .. } | NodeKind::Check { solution, .. } => {
-                    roots.extend([*n, *solution]);
+            Step::Node(n) => match (graph.kind(*n), graph.kind(*n).solution()) {
+                (_, Some(solution)) => {
+                    roots.extend([*n, solution]);
                     roots.extend(when);
                 }
-                NodeKind::Measure { .. } => roots.push(*n),
+                (NodeKind::Measure { .. }, None) => roots.push(*n),
                 _ => {}
             },
             Step::Loop(l) => {

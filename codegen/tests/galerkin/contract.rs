@@ -107,3 +107,32 @@ fn energies_are_derived() {
     });
     assert!(!derive(&skew).symmetric || component == 0);
 }
+
+#[test]
+fn systems_that_are_not_hyperbolic_are_refused() {
+    // q_0' = d q_1 / dx, q_1' = factor * d q_0 / dx: speeds are the roots of the factor.
+    let refused = |factor: f64| {
+        let mut system = random(1);
+        let term = |coefficient: f64, component: usize| kernelwright_codegen::galerkin::system::Term {
+            coefficient: number(coefficient),
+            component,
+            axis: Some(0),
+        };
+        system.components.truncate(2);
+        system.rates.truncate(2);
+        system.rates[0].terms = vec![term(1.0, 1)];
+        system.rates[1].terms = vec![term(factor, 0)];
+        system.flux = vec![mul(Expr::Normal(0), average(1)), mul(mul(number(factor), Expr::Normal(0)), average(0))];
+        system.boundaries.clear();
+        match verify(&system) {
+            Ok(()) => false,
+            Err(errors) => {
+                assert!(matches!(&errors[..], [SystemError::NotHyperbolic { .. }]), "{errors:?}");
+                true
+            }
+        }
+    };
+    assert!(!refused(1.0) && !refused(4.0));
+    assert!(refused(-1.0), "complex speeds");
+    assert!(refused(0.0), "a missing eigenvector");
+}

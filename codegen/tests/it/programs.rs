@@ -28,7 +28,13 @@ fn kernels(program: &Program, problem: &Problem, target: Target, precision: Prec
 }
 
 fn in_order() -> Schedule {
-    Schedule { name: "fused".to_owned(), order: Order::Fused, main: None, arithmetic: Arithmetic::Same }
+    Schedule {
+        name: "fused".to_owned(),
+        order: Order::Fused,
+        main: None,
+        predicted: None,
+        arithmetic: Arithmetic::Same,
+    }
 }
 
 #[test]

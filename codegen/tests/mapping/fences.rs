@@ -4,6 +4,7 @@ use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::*;
 use kernelwright_codegen::map::Target;
 use kernelwright_codegen::math_eval::Evaluator;
+use kernelwright_codegen::module::Arg;
 use kernelwright_syntax::program::{CompareOp, Outcome};
 
 use crate::support::*;
@@ -103,17 +104,30 @@ fn a_predicate_skips_sweeps_and_fences() {
 
 #[test]
 fn tables_of_random_operators() {
+    let mut checked = 0;
     for seed in 0..60 {
         let case = Case::random(seed);
         let reference = Evaluator::new(&case.op, &case.params, &case.data).unwrap();
-        let program = Build::new(&case.op, &["u"]).program;
+        // A sweep that reads all it can.
+        let mut build = Build::new(&case.op, &["u", "q", "g", "d"]);
+        let values = vec![
+            value("u", load(0)),
+            value("q", ValueKind::Apply(ValueId(0))),
+            value("g", ValueKind::AffinePart),
+            value("d", ValueKind::Diagonal(ValueId(0))),
+        ];
+        build.sweep("all", Granule::Point, values, vec![store(1, 1), store(2, 2), store(3, 3)], vec![]);
         for (target, precision) in ENGINES {
-            let machine = Machine::new(&case, &program, target, precision, None);
-            for table in 0..case.op.tables.len() {
+            let machine = Machine::new(&case, &build.program, target, precision, None);
+            let set = |table: &usize| machine.module.setup.iter().any(|l| l.args.contains(&Arg::Module(*table)));
+            let tables: Vec<usize> = (0..case.op.tables.len()).filter(set).collect();
+            checked += tables.len();
+            for table in tables {
                 let want = reference.table(table);
                 let eps = 8.0 * epsilon(precision);
                 close("table", &machine.table(table), want, |n| eps * want[n].abs(), || machine.text(target));
             }
         }
     }
+    assert!(checked > 400, "only {checked} tables were set up");
 }

@@ -4,5 +4,7 @@
 mod exact;
 mod fences;
 mod lines;
+#[allow(dead_code)]
+mod modular;
 mod points;
 mod support;

@@ -23,6 +23,7 @@ format odd_sell_chunk { rows given.chunk(32).pad(longest); store chunk, slot, la
                         index delta(u16, base = chunk, escape); }
 format odd_sell_row { rows given.chunk(32).pad(longest); store chunk, slot, lane; lengths kept;
                       index delta(u16, base = row, escape); }
+format odd_csr_sorted { rows sort(length, descending, window = 100); store row, slot; index u64; }
 format odd_coo { rows sort(length, descending, window = 7); store entry; index u64; }
 ";
 

@@ -5,7 +5,12 @@
 #[allow(dead_code)]
 mod support;
 
+#[path = "../mapping/modular.rs"]
+#[allow(dead_code)]
+mod modular;
+
 mod formats;
+mod loops;
 mod matrices;
 mod predictions;
 mod products;

@@ -108,3 +108,18 @@ pub fn oblong() -> Vec<Csr> {
     let tall = (0..90).map(|i| vec![i % 7]).collect();
     vec![Csr::new("flat", 90, flat, 22), Csr::new("tall", 20, tall, 23)]
 }
+
+/// Rows that meet tiles of 2048 entries in every way: ending with one, going over several, beginning in the middle.
+pub fn long() -> Vec<Csr> {
+    let n = 7000;
+    let lengths = |longs: &[(usize, usize)], others: usize| -> Vec<Vec<usize>> {
+        let length = |i: usize| longs.iter().find(|l| l.0 == i).map_or(if i % 3 == 1 { others } else { 0 }, |l| l.1);
+        (0..n).map(|i| (0..length(i)).map(|k| (i + k) % n).collect()).collect()
+    };
+    vec![
+        Csr::new("tiles end with rows", n, lengths(&[(0, 2048), (5, 4096), (9, 2047), (10, 1), (17, 2048)], 0), 31),
+        Csr::new("one row over tiles", n, lengths(&[(3000, 6900)], 1), 32),
+        Csr::new("long rows among short ones", n, lengths(&[(2, 3000), (4, 5000), (6000, 2100), (6999, 4500)], 2), 33),
+        Csr::new("one row is all", n, lengths(&[(77, 6150)], 0), 34),
+    ]
+}

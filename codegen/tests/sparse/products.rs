@@ -6,10 +6,12 @@
 use crate::formats;
 use crate::matrices::{self, Csr};
 use crate::support::*;
-use kernelwright_codegen::format::{Basis, Contents, Options, Stored, operator, store as convert};
-use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::format::{
+    Array, Basis, Contents, Kind, Options, Role, Stored, layout, operator, store as convert,
+};
+use kernelwright_codegen::kernel::{Element, IndexWidth};
 use kernelwright_codegen::loops::*;
-use kernelwright_codegen::map::{Target, Variant};
+use kernelwright_codegen::map::{self, Target, Variant};
 use kernelwright_syntax::program::Format;
 use kernelwright_tests::random::Random;
 
@@ -60,7 +62,7 @@ fn agrees(matrix: &Csr, format: &Format, target: Target, precision: Element, cha
     let stored = convert(format, &matrix.view(), Options { basis: Basis::Permuted, diagonal: true }).unwrap();
     let case = case(&stored);
     let program = fused(&case);
-    let mut variant = Variant::for_grid(target, case.grid());
+    let mut variant = Variant::for_space(target, &case.op.space);
     change(&mut variant);
     let shape = variant.to_string();
     let mut machine = Machine::new(&case, &program, target, precision, Some(variant));
@@ -140,4 +142,66 @@ fn columns_aside_are_found() {
     for name in ["csr_delta", "sell_delta"] {
         agrees(&matrix, &formats::named(name), Target::Host, Element::F64, |_| {});
     }
+}
+
+#[test]
+fn products_cut_by_entries_agree() {
+    for name in ["csr", "odd_csr_sorted"] {
+        let format = formats::named(name);
+        for matrix in matrices::square().into_iter().chain(matrices::long()) {
+            for precision in [Element::F64, Element::F32] {
+                agrees(&matrix, &format, Target::Cuda, precision, |variant| variant.balanced = Some(true));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_huge_row_is_cut_without_being_asked() {
+    let matrix = matrices::long().remove(1);
+    let options = Options { basis: Basis::Permuted, diagonal: true };
+    let stored = convert(&formats::named("csr"), &matrix.view(), options).unwrap();
+    let case = case(&stored);
+    let program = fused(&case);
+    let machine = Machine::new(&case, &program, Target::Cuda, Element::F64, None);
+    // Parts and runs of two products, and the sweep.
+    assert_eq!(machine.module.sweeps[0].len(), 5);
+    let banded = matrices::square().remove(4);
+    let stored = convert(&formats::named("csr"), &banded.view(), options).unwrap();
+    let case = self::case(&stored);
+    let program = fused(&case);
+    assert_eq!(Machine::new(&case, &program, Target::Cuda, Element::F64, None).module.sweeps[0].len(), 1);
+}
+
+/// Mapped only: arrays of this size are not made.
+#[test]
+fn sizes_choose_the_width_of_indices() {
+    for (longest, wide) in [(30_000, false), (40_000, true)] {
+        let lengths = vec![longest; 60_000];
+        let arranged = layout::arrange(&formats::named("ellpack"), 60_000, 60_000, &lengths).unwrap();
+        assert_eq!(arranged.layout.cells > 1 << 31, wide);
+        let mut layout = arranged.layout;
+        layout.arrays.push(Array { role: Role::Diagonal, kind: Kind::Real, len: layout.size });
+        let op = operator("large", &layout, Vec::new());
+        let case = Case { text: "large".into(), op, params: Vec::new(), data: Vec::new() };
+        for target in [Target::Cuda, Target::Host] {
+            let variant = Variant::for_space(target, &case.op.space);
+            let options = map::Options { target, precision: Element::F64, history_len: 4, variant };
+            let module = map::map(&fused(&case), &options).unwrap();
+            let width = if wide { IndexWidth::I64 } else { IndexWidth::I32 };
+            assert!(module.kernels.iter().all(|kernel| kernel.index == width));
+            kernelwright_codegen::kernel_verify::verify_all(&module.kernels).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_diagonal_that_was_not_stored_is_asked_for() {
+    let matrix = matrices::square().remove(2);
+    let options = Options { basis: Basis::Permuted, diagonal: false };
+    let case = case(&convert(&formats::named("csr"), &matrix.view(), options).unwrap());
+    let variant = Variant::for_space(Target::Cuda, &case.op.space);
+    let options = map::Options { target: Target::Cuda, precision: Element::F64, history_len: 4, variant };
+    let error = map::map(&fused(&case), &options).unwrap_err();
+    assert!(error.to_string().contains("without its diagonal"), "{error}");
 }

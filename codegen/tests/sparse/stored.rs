@@ -3,7 +3,7 @@
 use crate::formats;
 use crate::matrices::{self, Csr};
 use kernelwright_codegen::format::delta::{Cell, chunk, decode};
-use kernelwright_codegen::format::{Basis, FormatError, Options, Role, Stored, decode as reading, store};
+use kernelwright_codegen::format::{Basis, FormatError, Options, Role, Stored, decode as reading, layout, store};
 use kernelwright_codegen::math_verify;
 use std::collections::BTreeMap;
 
@@ -141,6 +141,10 @@ fn what_cannot_be_stored_is_refused() {
     let mut broken = matrices::square().remove(5);
     broken.column.swap(0, 1);
     assert!(matches!(store(&csr, &broken.view(), PLAIN).unwrap_err(), FormatError::Matrix(_)));
+    let lengths: Vec<u64> = (0..60_000).map(|row| if row == 7 { 50_000 } else { 1 }).collect();
+    let padded = layout::arrange(&formats::named("ellpack"), 60_000, 60_000, &lengths).unwrap_err();
+    assert!(padded.to_string().contains("3000000000 cells for 109999 entries"), "{padded}");
+    assert!(layout::arrange(&formats::named("pjds"), 60_000, 60_000, &lengths).is_ok());
     let oblong = matrices::oblong().remove(0);
     assert_eq!(store(&formats::named("pjds"), &oblong.view(), PLAIN).unwrap_err(), FormatError::NotSquare);
 }

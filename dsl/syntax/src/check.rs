@@ -155,12 +155,10 @@ fn declare(item: &Item, declared: &mut Declared, errors: &mut Vec<Diagnostic>) {
             let format = format::format(item, layouts, errors).filter(|_| errors.len() == before);
             declared.formats.push(format);
         }
-        ItemKind::System(parts) => {
-            match system::system(item, parts, errors).filter(|_| errors.len() == before) {
-                Some(system) => declared.systems.push(Some(system)),
-                None => declared.broken_systems.push(item.name.text.clone()),
-            }
-        }
+        ItemKind::System(parts) => match system::system(item, parts, errors).filter(|_| errors.len() == before) {
+            Some(system) => declared.systems.push(Some(system)),
+            None => declared.broken_systems.push(item.name.text.clone()),
+        },
         ItemKind::TimeStep(stages) => {
             let step = system::time_step(item, stages, errors).filter(|_| errors.len() == before);
             declared.steps.push(step);

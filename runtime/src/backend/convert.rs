@@ -3,6 +3,7 @@
 //! Host and device memory is handled as bytes in the machine's order, so that one path serves every element type and
 //! needs no casts of pointers.
 
+use super::Integers;
 use kernelwright_codegen::kernel::Element;
 
 /// Bytes of an element.
@@ -72,6 +73,49 @@ pub fn decode(element: Element, bytes: &[u8], values: &mut [f64]) {
 }
 
 /// Smallest and largest whole number of an integer element type that an `f64` converts to exactly.
+impl Integers<'_> {
+    /// Number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match self {
+            Integers::U16(values) => values.len(),
+            Integers::U32(values) => values.len(),
+            Integers::U64(values) => values.len(),
+        }
+    }
+
+    /// The same as reals; beyond 2^53 they are rounded.
+    pub(super) fn reals(&self) -> Vec<f64> {
+        match self {
+            Integers::U16(values) => values.iter().map(|&v| f64::from(v)).collect(),
+            Integers::U32(values) => values.iter().map(|&v| f64::from(v)).collect(),
+            Integers::U64(values) => values.iter().map(|&v| v as f64).collect(),
+        }
+    }
+
+    /// Whether a buffer has elements of this width.
+    pub(super) fn fits(&self, element: Element) -> Result<(), String> {
+        let own = match self {
+            Integers::U16(_) => Element::U16,
+            Integers::U32(_) => Element::U32,
+            Integers::U64(_) => Element::I64,
+        };
+        match own == element {
+            true => Ok(()),
+            false => Err(format!("elements of {} for a buffer of {}", name_of(own), name_of(element))),
+        }
+    }
+
+    /// Writes the elements from a number on, as many as there is room for.
+    pub(super) fn encode(&self, from: usize, bytes: &mut [u8]) {
+        match self {
+            Integers::U16(values) => put(&values[from..], bytes, u16::to_ne_bytes),
+            Integers::U32(values) => put(&values[from..], bytes, u32::to_ne_bytes),
+            Integers::U64(values) => put(&values[from..], bytes, u64::to_ne_bytes),
+        }
+    }
+}
+
 fn range(element: Element) -> (f64, f64) {
     match element {
         Element::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
@@ -83,7 +127,7 @@ fn range(element: Element) -> (f64, f64) {
     }
 }
 
-fn put<const N: usize>(values: &[f64], bytes: &mut [u8], one: impl Fn(f64) -> [u8; N]) {
+fn put<T: Copy, const N: usize>(values: &[T], bytes: &mut [u8], one: impl Fn(T) -> [u8; N]) {
     for (to, &value) in bytes.chunks_exact_mut(N).zip(values) {
         to.copy_from_slice(&one(value));
     }

@@ -3,6 +3,7 @@
 //! Driver and NVRTC are opened at run time; without them [`CudaBackend::new`] is `Unavailable`. [`compile_only`]
 //! needs NVRTC alone. A recorded list of launches becomes a graph, so that an iteration is one call.
 
+pub mod cusparse;
 mod ffi;
 mod image;
 pub mod log;
@@ -14,8 +15,8 @@ use super::signature::Signature;
 use super::slots::Slots;
 use super::units::{self, CompileTimes, Unit};
 use super::{
-    Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle, KernelInfo, Recorded, Target, VectorMut,
-    VectorRef,
+    Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
+    VectorMut, VectorRef,
 };
 use crate::cache::Cache;
 use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};
@@ -350,6 +351,15 @@ impl Backend for CudaBackend {
         };
         self.pinned.write(&target.block, values.len() * size, fill).map_err(device_error)?;
         wrong.map_or(Ok(()), |why| Err(BackendError::Argument(why)))
+    }
+
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        let target = self.buffers.get(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
+        super::fits(values.len(), target.len)?;
+        values.fits(target.element).map_err(BackendError::Argument)?;
+        let size = size_of(target.element);
+        let fill = |offset: usize, piece: &mut [u8]| values.encode(offset / size, piece);
+        self.pinned.write(&target.block, values.len() * size, fill).map_err(device_error)
     }
 
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {

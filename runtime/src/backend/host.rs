@@ -13,7 +13,7 @@ use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
 use super::units::{self, Built, CompileTimes, Unit};
-use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, KernelHandle};
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle};
 use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
 use ffi::{Library, Memory};
@@ -193,6 +193,15 @@ impl Backend for HostBackend {
         super::fits(values.len(), target.len)?;
         let bytes = values.len() * size_of(target.element);
         encode(target.element, values, &mut target.memory.bytes_mut()[..bytes]).map_err(BackendError::Argument)
+    }
+
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        let target = self.buffers.get_mut(buffer.0).ok_or_else(|| super::no_buffer(buffer))?;
+        super::fits(values.len(), target.len)?;
+        values.fits(target.element).map_err(BackendError::Argument)?;
+        let bytes = values.len() * size_of(target.element);
+        values.encode(0, &mut target.memory.bytes_mut()[..bytes]);
+        Ok(())
     }
 
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {

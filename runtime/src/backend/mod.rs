@@ -3,8 +3,9 @@
 //! One trait, three implementations: `cuda` (NVRTC and the driver), `host` (C compiled by `cc`, all cores),
 //! `interp` (the reference interpreter; small problems only).
 //!
-//! Invariants: only `cuda/ffi.rs` and `cuda/nvrtc.rs` name `cudarc`; they, `cuda/vector.rs` and `host/ffi.rs` are the only
-//! ones with `unsafe`; nothing here panics for want of a library, a compiler or a device; nothing here prints
+//! Invariants: only `cuda/ffi.rs`, `cuda/nvrtc.rs` and `cuda/cusparse.rs` name `cudarc`; they, `cuda/vector.rs` and
+//! `host/ffi.rs` are the only ones with `unsafe`; nothing here panics for want of a library, a compiler or a device;
+//! nothing here prints
 //! ([`Backend::notices`] collects what a user should hear).
 
 mod blame;
@@ -45,6 +46,10 @@ pub trait Backend {
     fn free(&mut self, buffer: BufferHandle);
     /// Writes the first `values.len()` elements, converted to the element type.
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError>;
+    /// Writes the first elements of a buffer of whole numbers of the same width.
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        self.write(buffer, &values.reals())
+    }
     /// Reads the first `values.len()` elements, converted to f64.
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError>;
     /// Writes the first elements from memory of the caller.
@@ -113,6 +118,15 @@ pub trait Backend {
     fn notices(&mut self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Whole numbers on their way to a buffer; those of 64 bits are below 2^63.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub enum Integers<'a> {
+    U16(&'a [u16]),
+    U32(&'a [u32]),
+    U64(&'a [u64]),
 }
 
 /// Which kernels a back end runs.

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use kernelwright_codegen::kernel::{Element, Kernel};
 
 use super::{
-    Backend, BackendError, BufferHandle, CompileTimes, Counters, KernelHandle, KernelInfo, Recorded, Target, VectorMut,
-    VectorRef,
+    Backend, BackendError, BufferHandle, CompileTimes, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
+    VectorMut, VectorRef,
 };
 
 /// A back end that is held in several places. Handles are those of the one below.
@@ -36,6 +36,9 @@ impl Backend for Shared {
     }
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
         self.0.borrow_mut().write(buffer, values)
+    }
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        self.0.borrow_mut().write_integers(buffer, values)
     }
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
         self.0.borrow_mut().read(buffer, values)

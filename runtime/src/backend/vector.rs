@@ -46,6 +46,15 @@ impl VectorRef<'_> {
         }
     }
 
+    /// The values of the host's memory in another order: element r of the result is element `order[r]` here.
+    ///
+    /// # Errors
+    /// A vector in a device's memory.
+    pub fn gather(self, order: &[u64]) -> Result<Vec<f64>, BackendError> {
+        let values = self.on_host()?;
+        Ok(order.iter().map(|from| values[*from as usize]).collect())
+    }
+
     /// The values where they are in the host's memory.
     pub(super) fn on_host(self) -> Result<Vec<f64>, BackendError> {
         match self {
@@ -69,6 +78,17 @@ impl VectorMut<'_> {
 }
 
 impl VectorMut<'_> {
+    /// The reverse of [`VectorRef::gather`]: element `order[r]` here becomes element r of `values`.
+    ///
+    /// # Errors
+    /// A vector in a device's memory.
+    pub fn scatter(self, order: &[u64], values: &[f64]) -> Result<(), BackendError> {
+        self.fill(|outside| {
+            order.iter().zip(values).for_each(|(to, value)| outside[*to as usize] = *value);
+            Ok(())
+        })
+    }
+
     /// Has `read` fill the vector where it is in the host's memory.
     pub(super) fn fill(self, read: impl FnOnce(&mut [f64]) -> Result<(), BackendError>) -> Result<(), BackendError> {
         match self {

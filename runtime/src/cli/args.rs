@@ -1,5 +1,7 @@
 //! Arguments of the command, with the help that explains them.
 
+mod matrix;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -7,6 +9,8 @@ use kernelwright_syntax::program::Precision;
 
 use crate::backend::Target;
 use crate::backend::open::Choice;
+
+pub(super) use matrix::{FormatArgs, MatrixArgs, SpmvArgs};
 
 /// Describe a PDE operator and a Krylov loop; get fused kernels and the solution.
 #[derive(Debug, Parser)]
@@ -25,6 +29,7 @@ A first tour:
   kernelwright explain examples/programs/pressure_correction.kw
   kernelwright solve examples/programs/pressure_correction.kw --plot convergence.svg
   kernelwright emit examples/programs/pressure_correction.kw --target cuda
+  kernelwright solve --matrix A.mtx
 
 FILE is a .kw file, - for standard input, or the name of a program declared in this binary (see list).
 
@@ -47,6 +52,8 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Solve repeatedly and report times and memory traffic.
     Bench(Box<BenchArgs>),
+    /// Multiply a matrix from a file with a vector and report time, bytes and formats.
+    Spmv(SpmvArgs),
     /// Say what a matrix looks like: sizes, row lengths, bandwidth, symmetry, diagonal.
     Info(InfoArgs),
     /// Convert a matrix from one file format to another.
@@ -63,8 +70,8 @@ pub(super) enum Command {
 #[derive(Debug, Clone, Args)]
 pub(super) struct ProgramArgs {
     /// A .kw file, - for standard input, or the name of a program declared in this binary.
-    #[arg(value_name = "FILE")]
-    pub(super) file: String,
+    #[arg(value_name = "FILE", required_unless_present = "matrix")]
+    pub(super) file: Option<String>,
     /// Which problem, where the program has several.
     #[arg(long, value_name = "NAME")]
     pub(super) problem: Option<String>,
@@ -74,6 +81,8 @@ pub(super) struct ProgramArgs {
     /// Precision of vectors, instead of the problem's (mixed: solution and residual in f64, the loop in f32).
     #[arg(long, value_name = "f32|f64|mixed", value_parser = precision)]
     pub(super) precision: Option<Precision>,
+    #[command(flatten)]
+    pub(super) matrix: MatrixArgs,
 }
 
 /// What else decides how a problem is compiled.
@@ -113,10 +122,13 @@ Examples:
   kernelwright solve model.kw --rhs f.npy --rhs-order i,j,k --guess u0.npy --out u.npy
   kernelwright solve model.kw --backend host --json
   kernelwright solve cavity.kw --mesh cavity.msh --set N=5 --out fields.pvd --probes probes.csv
+  kernelwright solve --matrix A.mtx --rhs b.npy --out x.npy
+  kernelwright solve --matrix A.mtx --solver bicgstab --format measure --tolerance 1e-10 --relative-to r0
 
 Arrays have one axis per axis of the grid (and a leading one for the components, where there are several unknowns).
 --rhs-order and --guess-order name their axes, slowest first as NumPy shows them; without them they are in the order of
---out: last axis of the grid first. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
+--out: last axis of the grid first. With --matrix they have one axis, in the order of the matrix; without --rhs the
+right-hand side is the file's own, else the one whose solution is all ones. Ctrl-C ends a solve cleanly and still writes --out; a second one ends the process at once.
 
 Exit status: 0 converged; 1 the program or an input file is wrong; 2 wrong usage; 3 not converged, unstable, or interrupted;
 4 the back end is not available or failed.")]
@@ -166,9 +178,15 @@ Examples:
   kernelwright bench model.kw --set nx=512 --json > before.json
   kernelwright bench model.kw --compile --backend host
   kernelwright bench model.kw --compile --architecture 90
+  kernelwright bench --matrix A.mtx --format measure
+  kernelwright bench spmv --backend cuda --json
+  kernelwright bench spmv --scale 0.01 --kind poisson7 --kind powerlaw
+  kernelwright bench read --matrix A.mtx
 
 `pcg` is the model problem: pressure correction with line solves. Every run starts from the problem's guess; the first
-one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.")]
+one is not counted. An iteration is timed by the difference of two runs of fixed length, a solve to its verified end.
+`spmv` multiplies with matrices of seven kinds (or that of --matrix), in every format, side by side with cuSPARSE where it
+is there; `read` times the reader of MatrixMarket.")]
 pub(super) struct BenchArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -194,6 +212,12 @@ pub(super) struct BenchArgs {
     /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
     #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
     pub(super) architecture: Option<u32>,
+    /// spmv, read: scale of the number of rows of the generated matrices.
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub(super) scale: Option<f64>,
+    /// spmv, read: a kind of matrix, instead of all; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(super) kind: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -332,7 +356,7 @@ fn precision(text: &str) -> Result<Precision, String> {
 /// A number that is zero or greater.
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a tolerance is zero or greater".to_string()) }
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("it is zero or greater".to_string()) }
 }
 
 /// A number greater than zero.
@@ -397,7 +421,8 @@ Examples:
   kernelwright convert bcsstk13.rsa bcsstk13.mtx
   kernelwright convert A.mtx.gz A.npz
 
-Read is what info reads; written are .mtx, .mtx.gz and .npz (csr of SciPy). A symmetric file stays one in .mtx.")]
+Read is what info reads; written are .mtx, .mtx.gz, .npz (csr of SciPy), Harwell-Boeing (.hb, .rua, .rra, .rsa, .rza) with
+its vectors, and Rutherford-Boeing (.rb). A symmetric file stays one, but for .npz.")]
 pub(super) struct ConvertArgs {
     /// A matrix.
     #[arg(value_name = "IN")]

@@ -2,7 +2,7 @@
 //!
 //! Two times are taken of every case: that of a whole solve with a verified solution, and that of one iteration, from
 //! two runs of fixed lengths whose difference is iterations alone. The floor they are compared with is so many words a
-//! point at the speed of a copy measured just before.
+//! point at the speed of a copy measured just before. `bench spmv` and `bench read` stand beside.
 
 use std::ops::ControlFlow;
 
@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::failure::{Failure, NOT_CONVERGED};
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
-use super::{bench_compile, bench_dg, compile_with, report};
-use crate::load::{Loaded, from_text, load};
+use super::{Source, bench_compile, bench_dg, bench_read, bench_spmv, compile_with, report, source};
+use crate::load::from_text;
 use crate::pipeline::Planned;
 use crate::registry;
 use crate::solve::{Builder, Inputs, Limits, Report, Solver};
@@ -53,12 +54,24 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     if args.compile {
         return bench_compile::run(args, out);
     }
-    let file = args.run.compile.program.file.as_str();
-    if bench_dg::meant(file) {
-        return bench_dg::run(args, out);
+    let file = args.run.compile.program.file.as_deref().unwrap_or_default();
+    match file {
+        "spmv" => return bench_spmv::run(args, out),
+        "read" => return bench_read::run(args, out),
+        _ if args.scale.is_some() || !args.kind.is_empty() => {
+            return Err(Failure::Usage("--scale and --kind are for `bench spmv` and `bench read`".to_string()));
+        }
+        _ if bench_dg::meant(file) => return bench_dg::run(args, out),
+        _ => {}
     }
     let model = file == MODEL.0 && registry::programs().iter().all(|program| program.name != file);
-    let loaded = if model { from_text("pcg.kw", MODEL.1.to_string())? } else { load(file)? };
+    let loaded = match model {
+        true => Source { loaded: from_text("pcg.kw", MODEL.1.to_string())?, system: None },
+        false => source(&args.run.compile.program, Place::Backend(args.run.backend))?,
+    };
+    if loaded.system.is_some() && !args.sizes.is_empty() {
+        return Err(Failure::Usage("a matrix has its size; --sizes is for grids".to_string()));
+    }
     let cases = cases(args, &loaded)?;
     let floor = match args.floor {
         Some(words) => words,
@@ -70,6 +83,13 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     for case in &cases {
         let mut solver = builder(&loaded, args, case)?.compile()?;
         solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
+        if let Some(system) = &loaded.system {
+            let (rhs, _) = system.right_hand_side();
+            let limits = solver.limits();
+            solver.set_limits(Limits { tolerance: system.tolerance(args.run.tolerance, &rhs, None), ..limits });
+            // It stays on the device for the runs that follow.
+            solver.solve_watched(&Inputs::new().rhs(&rhs), &mut |_| ControlFlow::Continue(()))?;
+        }
         let measured = measure(&mut solver, args.runs, floor)?;
         if cases.len() == 1 {
             report::text(out, &solver, &measured.median)?;
@@ -85,12 +105,16 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     }
     columns(&rows).iter().try_for_each(|line| out.line(line))?;
     out.line(format!("floor: {floor} words a point at the speed of a copy; medians of {} runs", args.runs))?;
-    out.object(&json!({ "floor_words": floor, "cases": objects }))?;
+    if let Some(system) = &loaded.system {
+        system.text(out)?;
+    }
+    let matrix = loaded.system.as_ref().map(|system| system.object());
+    out.object(&json!({ "floor_words": floor, "matrix": matrix, "cases": objects }))?;
     Ok(if converged { 0 } else { NOT_CONVERGED })
 }
 
 /// All combinations of what is listed; what is not listed is as the problem has it.
-fn cases(args: &BenchArgs, loaded: &Loaded) -> Result<Vec<Case>, Failure> {
+fn cases(args: &BenchArgs, loaded: &Source) -> Result<Vec<Case>, Failure> {
     let mut cases = vec![Case::default()];
     if !args.sizes.is_empty() {
         let sized = args.sizes.iter().map(|sizes| Case { sizes: sizes.0.clone(), ..Case::default() });
@@ -118,10 +142,10 @@ fn cases(args: &BenchArgs, loaded: &Loaded) -> Result<Vec<Case>, Failure> {
     Ok(out)
 }
 
-fn builder<'l>(loaded: &'l Loaded, args: &BenchArgs, case: &Case) -> Result<Builder<'l>, Failure> {
+fn builder<'l>(loaded: &'l Source, args: &BenchArgs, case: &Case) -> Result<Builder<'l>, Failure> {
     let mut builder = compile_with(loaded, &args.run);
     let (_, problem) = builder.chosen()?;
-    let axes = &loaded.program.operators[problem.operator].axes;
+    let axes = &loaded.loaded.program.operators[problem.operator].axes;
     if !case.sizes.is_empty() && case.sizes.len() != axes.len() {
         let (given, wanted) = (case.sizes.len(), axes.len());
         return Err(Failure::Usage(format!("--sizes: {given} sizes given, the grid has {wanted} axes")));

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::table::columns;
-use super::{compile_with, report};
+use super::{compile_with, report, source};
 use crate::backend::{Arithmetic, Counters, Target, cuda};
 use crate::cache::Cache;
-use crate::load::load;
 use crate::solve::{Builder, Stages};
 
 /// One way from a program to kernels.
@@ -25,8 +25,9 @@ struct Sample {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.run.compile.program.file)?;
-    let builder = compile_with(&loaded, &args.run);
+    let place = args.architecture.map_or(Place::Backend(args.run.backend), |_| Place::Nowhere(Target::Cuda));
+    let source = source(&args.run.compile.program, place)?;
+    let builder = compile_with(&source, &args.run);
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..args.runs {
         let folder = tempfile::tempdir()

@@ -69,7 +69,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let set = &args.run.compile.program.set;
     let number = |name: &str| set.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
     if let Some((name, _)) = set.iter().find(|(name, _)| name != "N" && name != "n") {
-        return Err(Failure::Usage(format!("bench dg has `N` (order) and `n` (cubes along an axis) to set, not `{name}`")));
+        return Err(Failure::Usage(format!(
+            "bench dg has `N` (order) and `n` (cubes along an axis) to set, not `{name}`"
+        )));
     }
     let orders: Vec<u32> = match number("N") {
         Some(order) => vec![order as u32],
@@ -115,8 +117,9 @@ fn measure(
     device: &mut String,
 ) -> Result<Measured, Failure> {
     let loaded = from_text("dg.kw", MODEL.to_string())?;
+    let variant = args.run.compile.variant.clone();
     let set = vec![("N".to_string(), f64::from(order)), ("n".to_string(), cubes as f64)];
-    let bound = Bound::new(&loaded, 0, &Changes { set, precision: Some(precision), ..Changes::default() })?;
+    let bound = Bound::new(&loaded, 0, &Changes { set, precision: Some(precision), variant, ..Changes::default() })?;
     let opened = open(args.run.backend, Arithmetic::Contracted, &Cache::of_user().into())?;
     let mut engine = KernelEngine::new(&bound, &bound.system, opened.backend)?;
     *device = engine.describe();

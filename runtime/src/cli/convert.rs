@@ -10,14 +10,17 @@ use serde_json::json;
 use super::args::ConvertArgs;
 use super::failure::Failure;
 use super::out::Out;
-use crate::matrix::{Matrix, file, matrix_market, npz};
+use crate::matrix::harwell_boeing::{self, Flavour};
+use crate::matrix::{Matrix, Symmetry, file, matrix_market, npz};
 
 pub(super) fn run(args: &ConvertArgs, out: &mut Out) -> Result<u8, Failure> {
     let target = Target::of(&args.to)?;
     let matrix = file::read(&args.from).map_err(Failure::Input)?;
     matrix.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    target.check(&args.to, &matrix)?;
     let vectors = &matrix.vectors;
-    if !(vectors.right_hand_sides.is_empty() && vectors.guesses.is_empty() && vectors.solutions.is_empty()) {
+    let some = !(vectors.right_hand_sides.is_empty() && vectors.guesses.is_empty() && vectors.solutions.is_empty());
+    if some && !matches!(target, Target::Boeing(Flavour::HarwellBoeing, _)) {
         eprintln!("note: the vectors of the file are left out, the matrix is converted");
     }
     save(&args.to, target, &matrix).map_err(|error| Failure::Input(format!("{}: {error}", args.to.display())))?;
@@ -40,15 +43,44 @@ enum Target {
     MatrixMarket,
     Compressed,
     Npz,
+    /// With the type that the name promises, if it does.
+    Boeing(Flavour, Option<&'static str>),
 }
 
 impl Target {
     fn of(path: &Path) -> Result<Target, Failure> {
         let name = path.to_string_lossy().to_ascii_lowercase();
-        let kinds = [(".mtx", Target::MatrixMarket), (".mtx.gz", Target::Compressed), (".npz", Target::Npz)];
+        let harwell = |kind| Target::Boeing(Flavour::HarwellBoeing, kind);
+        let kinds = [
+            (".mtx", Target::MatrixMarket),
+            (".mtx.gz", Target::Compressed),
+            (".npz", Target::Npz),
+            (".hb", harwell(None)),
+            (".rua", harwell(Some("RUA"))),
+            (".rra", harwell(Some("RRA"))),
+            (".rsa", harwell(Some("RSA"))),
+            (".rza", harwell(Some("RZA"))),
+            (".rb", Target::Boeing(Flavour::RutherfordBoeing, None)),
+        ];
         let found = kinds.into_iter().find(|(end, _)| name.ends_with(end));
-        let refuse = || Failure::Usage(format!("{}: .mtx, .mtx.gz and .npz can be written", path.display()));
+        let refuse = || {
+            let known: Vec<&str> = kinds.iter().map(|(end, _)| *end).collect();
+            Failure::Usage(format!("{}: it is none of {}, which can be written", path.display(), known.join(", ")))
+        };
         found.map(|(_, target)| target).ok_or_else(refuse)
+    }
+
+    /// Whether the matrix is of the type that the name promises.
+    fn check(self, path: &Path, matrix: &Matrix) -> Result<(), Failure> {
+        let Target::Boeing(_, Some(promised)) = self else { return Ok(()) };
+        let kind = harwell_boeing::type_of(&matrix.csr, matrix.symmetry);
+        // What is not symmetric by form is unsymmetric or rectangular; either name will do.
+        if kind == promised || (matrix.symmetry == Symmetry::General && matches!(promised, "RUA" | "RRA")) {
+            return Ok(());
+        }
+        let (name, end) = (path.display(), kind.to_ascii_lowercase());
+        let text = format!("{name}: the matrix is of type {kind}, not {promised}; name the file .{end} or .hb");
+        Err(Failure::Usage(text))
     }
 }
 
@@ -76,5 +108,9 @@ fn write(mut file: impl Write, target: Target, matrix: &Matrix) -> io::Result<()
             file.flush()
         }
         Target::Npz => npz::write(file, &matrix.csr),
+        Target::Boeing(flavour, _) => {
+            let title = matrix.title.as_deref().unwrap_or_default();
+            harwell_boeing::write(file, &matrix.csr, matrix.symmetry, title, &matrix.vectors, flavour)
+        }
     }
 }

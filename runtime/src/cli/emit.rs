@@ -3,20 +3,20 @@
 use serde_json::json;
 
 use super::args::{EmitArgs, TargetArg};
-use super::choose_scheduled;
 use super::failure::Failure;
 use super::march;
+use super::matrix::Place;
 use super::out::Out;
-use crate::load::load;
+use super::{choose_scheduled, source};
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::print;
 
 pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.compile.program.file)?;
-    let kernels = match march::chosen(&loaded, args.compile.program.problem.as_deref())? {
-        Some(run) => march::kernels(&loaded, run, &args.compile.program, args.target.into())?,
+    let source = source(&args.compile.program, Place::Nowhere(args.target.into()))?;
+    let kernels = match march::chosen(&source.loaded, args.compile.program.problem.as_deref())? {
+        Some(run) => march::kernels(&source.loaded, run, &args.compile, args.target.into())?,
         None => {
-            let builder = choose_scheduled(&loaded, &args.compile);
+            let builder = choose_scheduled(&source, &args.compile);
             let (_, problem) = builder.chosen()?;
             let planned = builder.plan()?;
             builder.module(&planned.plan().program, args.target.into(), &problem)?.kernels

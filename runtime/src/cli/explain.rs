@@ -10,22 +10,22 @@ use std::sync::Arc;
 
 use super::args::{ExplainArgs, TargetArg};
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
 use super::verify::{fact_name, facts_json, standing};
-use super::{choose_scheduled, paper};
+use super::{choose_scheduled, paper, source};
 use crate::backend::open::{Choice, open};
-use crate::backend::{Arithmetic as Rounding, BackendError};
+use crate::backend::{Arithmetic as Rounding, BackendError, Target};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::cache::Cache;
-use crate::load::load;
 use crate::pipeline::{self, Planned};
 
 pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.compile.program.file)?;
-    let builder = choose_scheduled(&loaded, &args.compile);
+    let source = source(&args.compile.program, Place::Nowhere(args.target.map_or(Target::Cuda, Into::into)))?;
+    let (loaded, builder) = (&source.loaded, choose_scheduled(&source, &args.compile));
     let (_, problem) = builder.chosen()?;
     let planned = builder.plan()?;
     let sizes: Vec<String> = problem.sizes.iter().map(usize::to_string).collect();
@@ -35,12 +35,15 @@ pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     out.line(format!("{}: {solver} on {operator}, {} in {precision}", problem.name, sizes.join(" x ")))?;
     let speed = speed(args, &problem, &planned)?;
     schedules(&planned, speed.as_ref(), out)?;
+    if args.paper && source.system.is_some() {
+        return Err(Failure::Usage("--paper counts operators on grids".to_string()));
+    }
     if args.paper {
         paper::print(&loaded.program.operators[problem.operator], &planned, out)?;
     }
     steps(&planned.plan().program, out)?;
     storage(&planned, out)?;
-    let known = pipeline::facts(&loaded, &problem, &planned.operator)?;
+    let known = pipeline::facts(loaded, &problem, &planned.operator)?;
     facts(&known, out)?;
     let mut object = object(&planned, &problem.name, &known, speed.as_ref());
     if args.paper {
@@ -195,6 +198,9 @@ fn storage(planned: &Planned, out: &mut Out) -> Result<(), Failure> {
         .map(|(name, n)| if *n == 1 { name.to_string() } else { format!("{name} ({n} buffers)") })
         .collect();
     out.line(format!("  vectors  {}", names.join(", ")))?;
+    for array in planned.operator.data.iter().filter_map(|data| data.stored.as_ref()) {
+        out.line(format!("  matrix   {}: {} elements, {:?}", array.role.name(), array.len, array.kind))?;
+    }
     for table in &planned.operator.tables {
         out.line(format!("  table    {} over {}: {}", table.name, axes(&planned.operator, &table.axes), table.text))?;
     }

@@ -3,21 +3,20 @@
 use serde_json::json;
 
 use super::args::{IrArgs, Stage};
-use super::choose_scheduled;
 use super::failure::Failure;
+use super::matrix::Place;
 use super::out::Out;
-use crate::load::load;
-use crate::pipeline;
+use super::{choose_scheduled, source};
 use kernelwright_codegen::{loops_text, math_text};
 
 pub(super) fn run(args: &IrArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.compile.program.file)?;
-    let builder = choose_scheduled(&loaded, &args.compile);
+    let source = source(&args.compile.program, Place::Nowhere(args.target.into()))?;
+    let builder = choose_scheduled(&source, &args.compile);
     let text = match args.stage {
-        Stage::Program => kernelwright_syntax::print::program(&parsed(&loaded)?),
+        Stage::Program => kernelwright_syntax::print::program(&parsed(&source.loaded)?),
         Stage::Math => {
             let (_, problem) = builder.chosen()?;
-            math_text::dump(&pipeline::operator(&loaded.program, &problem)?)
+            math_text::dump(&builder.operator(&problem)?)
         }
         Stage::Graph => builder.plan()?.graph.text(),
         Stage::Schedule => {

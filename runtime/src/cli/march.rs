@@ -11,7 +11,7 @@ use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
-use super::args::{ProgramArgs, SolveArgs};
+use super::args::{CompileArgs, SolveArgs};
 use super::arrays::failed;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
@@ -22,7 +22,10 @@ use crate::backend::Target;
 use crate::backend::open::Choice;
 use crate::cache::Cache;
 use crate::load::Loaded;
-use crate::march::{self, Bound, Changes, Checkpoint, Events, Made, Marcher, Outcome, Progress, Report, Spectrum, engine, linear_part, reach};
+use crate::march::{
+    self, Bound, Changes, Checkpoint, Events, Made, Marcher, Outcome, Progress, Report, Spectrum, engine, linear_part,
+    reach,
+};
 use crate::outputs::vtu;
 use crate::solve::Error;
 
@@ -50,7 +53,9 @@ pub(super) fn refuse_for_operators(args: &SolveArgs) -> Result<(), Failure> {
         ("--restart", args.restart.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::Usage(format!("{option} is for problems of systems; this one is of an operator"))),
+        Some((option, _)) => {
+            Err(Failure::Usage(format!("{option} is for problems of systems; this one is of an operator")))
+        }
         None => Ok(()),
     }
 }
@@ -66,7 +71,9 @@ fn refuse_for_systems(args: &SolveArgs) -> Result<(), Failure> {
         ("--schedule", args.run.compile.schedule.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::Usage(format!("{option} is for problems of operators; this one is of a system"))),
+        Some((option, _)) => {
+            Err(Failure::Usage(format!("{option} is for problems of operators; this one is of a system")))
+        }
         None => Ok(()),
     }
 }
@@ -76,7 +83,12 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     refuse_for_systems(args)?;
     let series = args.out.as_deref().map(Series::new).transpose()?;
     let program = &args.run.compile.program;
-    let changes = Changes { mesh: args.mesh.clone(), set: program.set.clone(), precision: program.precision };
+    let changes = Changes {
+        mesh: args.mesh.clone(),
+        set: program.set.clone(),
+        precision: program.precision,
+        variant: args.run.compile.variant.clone(),
+    };
     let bound = Bound::new(loaded, run, &changes)?;
     bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
     let from = args.restart.as_deref().map(|path| Checkpoint::read(path, &bound)).transpose()?;
@@ -104,13 +116,9 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
 }
 
 /// The kernels of a problem, for looking at them.
-pub(super) fn kernels(
-    loaded: &Loaded,
-    run: usize,
-    args: &ProgramArgs,
-    target: Target,
-) -> Result<Vec<Kernel>, Failure> {
-    let changes = Changes { mesh: None, set: args.set.clone(), precision: args.precision };
+pub(super) fn kernels(loaded: &Loaded, run: usize, args: &CompileArgs, target: Target) -> Result<Vec<Kernel>, Failure> {
+    let (set, precision) = (args.program.set.clone(), args.program.precision);
+    let changes = Changes { mesh: None, set, precision, variant: args.variant.clone() };
     let bound = Bound::new(loaded, run, &changes)?;
     Ok(march::module(&bound, target)?.kernels)
 }
@@ -300,7 +308,10 @@ impl How<'_> {
         ];
         for (name, error) in bound.system.components.iter().zip(&report.errors) {
             if let Some((error, norm)) = error {
-                rows.push(vec!["  error".to_string(), format!("{name}: {error:.3e} in L2, the exact one has {norm:.3e}")]);
+                rows.push(vec![
+                    "  error".to_string(),
+                    format!("{name}: {error:.3e} in L2, the exact one has {norm:.3e}"),
+                ]);
             }
         }
         let each = report.seconds[0] / report.made.max(1) as f64;

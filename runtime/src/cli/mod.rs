@@ -9,6 +9,7 @@
 mod args;
 mod arrays;
 mod failure;
+mod matrix;
 mod out;
 mod progress;
 mod report;
@@ -17,6 +18,8 @@ mod table;
 mod bench;
 mod bench_compile;
 mod bench_dg;
+mod bench_read;
+mod bench_spmv;
 mod cache;
 mod check;
 mod convert;
@@ -29,6 +32,7 @@ mod list;
 mod march;
 mod paper;
 mod solve;
+mod spmv;
 mod verify;
 
 use std::process::ExitCode;
@@ -39,8 +43,9 @@ use args::{Cli, Command, CompileArgs, ProgramArgs, RunArgs};
 use failure::Failure;
 use out::Out;
 
-use crate::load::Loaded;
+use crate::load::{Loaded, load};
 use crate::solve::{Builder, Solver};
+use matrix::{Place, System};
 
 /// Runs the command with the process's arguments.
 pub fn main() -> ExitCode {
@@ -69,6 +74,7 @@ fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
         Command::Emit(args) => emit::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Bench(args) => bench::run(&args, out),
+        Command::Spmv(args) => spmv::run(&args, out),
         Command::Info(args) => info::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
         Command::Doctor => doctor::run(out),
@@ -77,9 +83,33 @@ fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
     }
 }
 
+/// What is compiled: a program, and the matrix of its operator if that comes from a file.
+struct Source {
+    loaded: Loaded,
+    system: Option<System>,
+}
+
+/// Loads what the arguments name.
+fn source(args: &ProgramArgs, place: Place) -> Result<Source, Failure> {
+    match (&args.file, &args.matrix.matrix) {
+        (Some(file), None) => Ok(Source { loaded: load(file)?, system: None }),
+        (None, Some(path)) => {
+            let (loaded, system) = matrix::system(args, path, place)?;
+            Ok(Source { loaded, system: Some(system) })
+        }
+        (Some(file), Some(_)) => {
+            Err(Failure::Usage(format!("`{file}` or a matrix, not both; formats and solvers come with --formats")))
+        }
+        (None, None) => Err(Failure::Usage("a program or a matrix is missing".to_string())),
+    }
+}
+
 /// The problem that the arguments name, with what they set.
-fn choose<'l>(loaded: &'l Loaded, args: &ProgramArgs) -> Builder<'l> {
-    let mut builder = Solver::builder(loaded);
+fn choose<'l>(source: &'l Source, args: &ProgramArgs) -> Builder<'l> {
+    let mut builder = Solver::builder(&source.loaded);
+    if let Some(system) = &source.system {
+        builder = builder.stored(&system.stored, system.facts.clone());
+    }
     if let Some(problem) = &args.problem {
         builder = builder.problem(problem);
     }
@@ -93,8 +123,8 @@ fn choose<'l>(loaded: &'l Loaded, args: &ProgramArgs) -> Builder<'l> {
 }
 
 /// The same, with the schedule that is asked for.
-fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
-    let mut builder = choose(loaded, &args.program);
+fn choose_scheduled<'l>(source: &'l Source, args: &CompileArgs) -> Builder<'l> {
+    let mut builder = choose(source, &args.program);
     for (key, value) in &args.variant {
         builder = builder.variant(key, value);
     }
@@ -105,8 +135,8 @@ fn choose_scheduled<'l>(loaded: &'l Loaded, args: &CompileArgs) -> Builder<'l> {
 }
 
 /// The problem that the arguments name, with where and how far it is solved.
-fn compile_with<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
-    let mut builder = choose_scheduled(loaded, &args.compile).backend(args.backend);
+fn compile_with<'l>(source: &'l Source, args: &RunArgs) -> Builder<'l> {
+    let mut builder = choose_scheduled(source, &args.compile).backend(args.backend);
     if let Some(tolerance) = args.tolerance {
         builder = builder.tolerance(tolerance);
     }
@@ -117,8 +147,8 @@ fn compile_with<'l>(loaded: &'l Loaded, args: &RunArgs) -> Builder<'l> {
 }
 
 /// Compiles a problem and says on standard error what the user should know.
-fn compile(loaded: &Loaded, args: &RunArgs) -> Result<Solver, Failure> {
-    let solver = compile_with(loaded, args).compile()?;
+fn compile(source: &Source, args: &RunArgs) -> Result<Solver, Failure> {
+    let solver = compile_with(source, args).compile()?;
     solver.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
     Ok(solver)
 }

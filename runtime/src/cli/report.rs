@@ -28,7 +28,7 @@ pub(super) fn text(out: &mut Out, solver: &Solver, report: &Report) -> Result<()
             None => String::new(),
         };
         let speed = traffic.bytes_per_second / 1e9;
-        let words = traffic.words;
+        let words = (100.0 * traffic.words).round() / 100.0;
         out.line(format!("  traffic   {words} words per point and iteration, {speed:.1} GB/s{fraction}"))?;
     }
     if let Some(detail) = &report.detail {

@@ -8,36 +8,49 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernelwright_codegen::math::Standing;
+use serde_json::json;
 
 use super::args::SolveArgs;
 use super::arrays::{self, Format};
 use super::failure::{Failure, NOT_CONVERGED};
+use super::matrix::Place;
 use super::out::Out;
 use super::progress::Line;
 use super::verify::fact_name;
-use super::{compile, march, report};
-use crate::load::{Loaded, load};
+use super::{compile, march, report, source};
+use crate::load::Loaded;
 use crate::outputs::{history, plot};
 use crate::pipeline;
-use crate::solve::{Inputs, Report, Solver};
+use crate::solve::{Inputs, Limits, Report, Solver};
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.run.compile.program.file)?;
-    if let Some(run) = march::chosen(&loaded, args.run.compile.program.problem.as_deref())? {
-        return march::run(&loaded, run, args, out);
+    let source = source(&args.run.compile.program, Place::Backend(args.run.backend))?;
+    if let Some(run) = march::chosen(&source.loaded, args.run.compile.program.problem.as_deref())? {
+        return march::run(&source.loaded, run, args, out);
     }
     march::refuse_for_operators(args)?;
     // What is wrong with the command line should not show after an hour of solving.
     args.out.as_deref().map(Format::of).transpose()?;
-    let mut solver = compile(&loaded, &args.run)?;
-    warn_of_refuted(&loaded, &solver)?;
+    let mut solver = compile(&source, &args.run)?;
+    warn_of_refuted(&source.loaded, &solver)?;
     solver.measure_copy_bandwidth()?;
     let (operator, sizes) = (solver.operator().clone(), solver.problem().sizes.clone());
     let vector = |path: &Option<PathBuf>, letters: &[String]| -> Result<Option<Vec<f64>>, Failure> {
         let order = arrays::order(&operator, letters)?;
         path.as_ref().map(|path| arrays::read(path, &operator, &sizes, &order)).transpose()
     };
-    let (rhs, guess) = (vector(&args.rhs, &args.rhs_order)?, vector(&args.guess, &args.guess_order)?);
+    let (mut rhs, mut guess) = (vector(&args.rhs, &args.rhs_order)?, vector(&args.guess, &args.guess_order)?);
+    let mut known = None;
+    if let Some(system) = &source.system {
+        guess = guess.or_else(|| system.guess());
+        if rhs.is_none() {
+            let (own, solution) = system.right_hand_side();
+            (rhs, known) = (Some(own), solution);
+        }
+        let side = rhs.as_deref().unwrap_or_default();
+        let tolerance = system.tolerance(args.run.tolerance, side, guess.as_deref());
+        solver.set_limits(Limits { tolerance, ..solver.limits() });
+    }
     let mut inputs = Inputs::new();
     if let Some(rhs) = &rhs {
         inputs = inputs.rhs(rhs);
@@ -46,13 +59,24 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
         inputs = inputs.guess(guess);
     }
     let result = watched(&mut solver, &inputs)?;
-    let problem = solver.problem();
-    let precision = problem.precision;
+    let precision = solver.problem().precision;
     report::text(out, &solver, &result)?;
-    out.object(&report::object(&solver, &result))?;
-    if let Some(path) = &args.out {
-        let mut values = vec![0.0; solver.len()];
+    let mut object = report::object(&solver, &result);
+    let mut values = vec![0.0; solver.len()];
+    if args.out.is_some() || known.is_some() {
         solver.read_solution(&mut values)?;
+    }
+    if let Some(system) = &source.system {
+        system.text(out)?;
+        object["matrix"] = system.object();
+    }
+    if let Some(known) = known {
+        let error = values.iter().zip(&known).map(|(u, v)| (u - v).abs()).fold(0.0, f64::max);
+        out.line(format!("  error       {error:.3e} at most, of the known solution"))?;
+        object["largest_error"] = json!(error);
+    }
+    out.object(&object)?;
+    if let Some(path) = &args.out {
         arrays::write(path, &operator, &sizes, &values, precision)?;
     }
     write_history(args, &solver, &result)?;

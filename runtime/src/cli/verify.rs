@@ -9,12 +9,14 @@ use kernelwright_syntax::program::{Fact, Problem, Program};
 use serde_json::{Value, json};
 
 use super::args::VerifyArgs;
-use super::choose;
 use super::failure::{Failure, WRONG_INPUT};
+use super::matrix::Place;
 use super::out::Out;
 use super::table::columns;
+use super::{Source, choose, source};
+use crate::backend::Target;
 use crate::inputs::sources::Context;
-use crate::load::{Loaded, load};
+use crate::load::Loaded;
 use crate::outputs::matrix;
 use crate::pipeline;
 use crate::probe::Findings;
@@ -25,19 +27,22 @@ const SMALL: [usize; 3] = [64, 16, 7];
 const LARGEST: usize = 1500;
 
 pub(super) fn run(args: &VerifyArgs, out: &mut Out) -> Result<u8, Failure> {
-    let loaded = load(&args.program.file)?;
-    let problem = small(&loaded, args)?;
+    let source = source(&args.program, Place::Nowhere(Target::Host))?;
+    if source.system.is_some() {
+        return Err(Failure::Usage("a program's operator is probed; `info` looks at matrices".to_string()));
+    }
+    let (problem, loaded) = (small(&source, args)?, &source.loaded);
     let operator = pipeline::operator(&loaded.program, &problem)?;
     let unknowns = problem.sizes.iter().product::<usize>() * operator.rows.len();
     if unknowns > LARGEST {
         let text = format!("{unknowns} unknowns are too many to probe (at most {LARGEST}); set smaller sizes");
         return Err(Failure::Usage(text));
     }
-    let (params, data) = inputs(&loaded, &problem)?;
+    let (params, data) = inputs(loaded, &problem)?;
     let evaluator = Evaluator::new(&operator, &params, &data).map_err(|error| Failure::Internal(error.to_string()))?;
     let matrix = evaluator.matrix();
     let findings = Findings::of(&matrix);
-    let facts = pipeline::facts(&loaded, &problem, &operator)?;
+    let facts = pipeline::facts(loaded, &problem, &operator)?;
     let refuted = refuted(&loaded.program, &problem, &findings);
     if let Some(path) = &args.out {
         save(path, &matrix, &loaded.program, &problem)?;
@@ -49,10 +54,10 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Out) -> Result<u8, Failure> {
 }
 
 /// The problem with small sizes, but for those the user sets.
-fn small(loaded: &Loaded, args: &VerifyArgs) -> Result<Problem, Failure> {
-    let (_, problem) = choose(loaded, &args.program).chosen()?;
-    let axes = &loaded.program.operators[problem.operator].axes;
-    let mut builder = choose(loaded, &args.program);
+fn small(source: &Source, args: &VerifyArgs) -> Result<Problem, Failure> {
+    let (_, problem) = choose(source, &args.program).chosen()?;
+    let axes = &source.loaded.program.operators[problem.operator].axes;
+    let mut builder = choose(source, &args.program);
     for (axis, size) in axes.iter().zip(&problem.sizes) {
         let set = args.program.set.iter().any(|(name, _)| *name == axis.size);
         let small = SMALL[axes.len().clamp(1, 3) - 1];

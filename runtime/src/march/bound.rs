@@ -24,6 +24,8 @@ pub struct Changes {
     pub set: Vec<(String, f64)>,
     /// Precision instead of the problem's.
     pub precision: Option<Precision>,
+    /// Parts of the variant of the kernels, instead of the default's.
+    pub variant: Vec<(String, String)>,
 }
 
 /// A problem with everything that it needs.
@@ -45,6 +47,8 @@ pub struct Bound {
     pub materials: Vec<Vec<f64>>,
     /// Values at the start: `values[(element * components + component) * nodes + node]`.
     pub initial: Vec<f64>,
+    /// Parts of the variant of the kernels that are not the default's.
+    pub variant: Vec<(String, String)>,
     /// What a user should know.
     pub notes: Vec<String>,
 }
@@ -55,7 +59,8 @@ impl Bound {
     /// # Errors
     /// A mesh that cannot be read, boundaries without condition, materials that make no sense, wrong changes.
     pub fn new(loaded: &Loaded, run: usize, changes: &Changes) -> Result<Bound, Error> {
-        let run = loaded.program.runs.get(run).ok_or_else(|| Error::Usage(format!("there is no problem number {run}")))?;
+        let run =
+            loaded.program.runs.get(run).ok_or_else(|| Error::Usage(format!("there is no problem number {run}")))?;
         let mut run = run.clone();
         let source = loaded.program.systems[run.system].clone();
         for (name, value) in &changes.set {
@@ -77,8 +82,8 @@ impl Bound {
         plain.verify(system.boundaries.len()).map_err(|error| Error::Internal(error.to_string()))?;
         let materials = materials(&run, &source, &mesh, &mut notes)?;
         hyperbolic(&run, &source, &mesh, &materials)?;
-        let mut bound =
-            Bound { run, source, system, mesh, plain, element, materials, initial: Vec::new(), notes };
+        let (variant, initial) = (changes.variant.clone(), Vec::new());
+        let mut bound = Bound { run, source, system, mesh, plain, element, materials, initial, variant, notes };
         bound.initial = bound.nodal(&bound.run.initial.iter().map(Some).collect::<Vec<_>>(), 0.0);
         match bound.initial.iter().all(|value| value.is_finite()) {
             true => Ok(bound),
@@ -165,7 +170,10 @@ fn set(run: &mut Run, system: &syntax::System, name: &str, value: f64) -> Result
             let order = system.order.iter().map(|(name, _)| name.clone());
             let known: Vec<String> = order.chain(system.param_names()).collect();
             let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            let message = format!("problem `{}` has no `{name}` to set; there are {known}, `n`, `nx`, `ny`, `nz` of a box and `until`", run.name);
+            let message = format!(
+                "problem `{}` has no `{name}` to set; there are {known}, `n`, `nx`, `ny`, `nz` of a box and `until`",
+                run.name
+            );
             return Err(Error::Usage(message));
         }
     }
@@ -184,9 +192,10 @@ fn mesh(run: &Run, folder: &Path, other: Option<&Path>) -> Result<Mesh, Error> {
             // How a built-in mesh is turned is nobody's concern.
             Ok(Mesh { notes: Vec::new(), ..mesh })
         }
-        (None, None) => {
-            Err(Error::Input(format!("problem `{}` has no mesh: give one with --mesh, or `mesh box(n = 8);`", run.name)))
-        }
+        (None, None) => Err(Error::Input(format!(
+            "problem `{}` has no mesh: give one with --mesh, or `mesh box(n = 8);`",
+            run.name
+        ))),
     }
 }
 
@@ -233,12 +242,7 @@ fn plain(run: &Run, system: &syntax::System, mesh: &Mesh, notes: &mut Vec<String
 }
 
 /// One number per material and element: of the region if it has one, of all, or the default.
-fn materials(
-    run: &Run,
-    system: &syntax::System,
-    mesh: &Mesh,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Vec<f64>>, Error> {
+fn materials(run: &Run, system: &syntax::System, mesh: &Mesh, notes: &mut Vec<String>) -> Result<Vec<Vec<f64>>, Error> {
     let regions = run.materials.iter().flat_map(|value| &value.regions);
     let mut unknown: Vec<&String> = regions.filter(|region| !mesh.region_names.contains(region)).collect();
     unknown.sort();
@@ -265,7 +269,9 @@ fn materials(
                 Some(value) if value.is_finite() => own.push(value),
                 Some(value) => {
                     let tag = mesh.tags[element];
-                    return Err(Error::Input(format!("material `{name}` is {value} on element {tag} (region `{region}`)")));
+                    return Err(Error::Input(format!(
+                        "material `{name}` is {value} on element {tag} (region `{region}`)"
+                    )));
                 }
                 None => {
                     let help = format!("add `material {name} = …;`");
@@ -294,7 +300,8 @@ fn hyperbolic(run: &Run, system: &syntax::System, mesh: &Mesh, materials: &[Vec<
         for normal in DIRECTIONS {
             if let Some(why) = growth(system, &run.params, own, normal) {
                 let names = system.material_names();
-                let list: Vec<String> = names.iter().zip(own).map(|(name, value)| format!("{name} = {value}")).collect();
+                let list: Vec<String> =
+                    names.iter().zip(own).map(|(name, value)| format!("{name} = {value}")).collect();
                 let tag = mesh.tags[element];
                 let message = format!(
                     "system `{}` is not hyperbolic on element {tag}{}{}: {why}",

@@ -90,7 +90,7 @@ impl Checkpoint {
             .chunks_exact(8)
             .map(|chunk| f64::from_le_bytes(chunk.try_into().expect("chunks of eight")))
             .collect();
-        if state.len() != bound.len() || (bytes.len() - end - 1) % 8 != 0 {
+        if state.len() != bound.len() || !(bytes.len() - end - 1).is_multiple_of(8) {
             return Err(wrong("the checkpoint breaks off"));
         }
         Ok(Checkpoint { step, dt, energy, state, fingerprint: found.to_string() })

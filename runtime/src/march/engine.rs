@@ -113,12 +113,7 @@ pub struct Made<'b> {
 ///
 /// # Errors
 /// A back end that is not there or cannot run it.
-pub fn open<'b>(
-    bound: &'b Bound,
-    system: &'b System,
-    choice: Choice,
-    cache: &Arc<Cache>,
-) -> Result<Made<'b>, Error> {
+pub fn open<'b>(bound: &'b Bound, system: &'b System, choice: Choice, cache: &Arc<Cache>) -> Result<Made<'b>, Error> {
     let opened = crate::backend::open::open(choice, Arithmetic::Contracted, cache)?;
     let engine = Box::new(KernelEngine::new(bound, system, opened.backend)?);
     Ok(Made { engine, notices: opened.notices })

@@ -9,7 +9,7 @@ use kernelwright_codegen::galerkin::system::System;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::Precision;
 
-use super::{Bound, Engine};
+use super::{Bound, Engine, shapes};
 use crate::backend::{Backend, BufferHandle, KernelHandle, Recorded, Target};
 use crate::solve::Error;
 
@@ -25,8 +25,11 @@ pub struct KernelEngine {
     stages: usize,
 }
 
-/// How a problem's system is mapped for a target, with the default shapes.
-pub fn options(bound: &Bound, system: &System, target: Target) -> Options {
+/// How a problem's system is mapped for a target.
+///
+/// # Errors
+/// A part of a variant that does not exist.
+pub fn options(bound: &Bound, system: &System, target: Target) -> Result<Options, Error> {
     let target = match target {
         Target::Cuda => MapTarget::Cuda,
         Target::Host => MapTarget::Host,
@@ -35,25 +38,29 @@ pub fn options(bound: &Bound, system: &System, target: Target) -> Options {
         Precision::F32 => Element::F32,
         Precision::F64 | Precision::Mixed => Element::F64,
     };
-    Options::new(target, precision, bound.element.order, system)
+    let mut options = Options::new(target, precision, bound.element.order, system);
+    for (key, value) in &bound.variant {
+        shapes::change(&mut options.variant, key, value).map_err(Error::Usage)?;
+    }
+    Ok(options)
 }
 
-/// The kernels of a problem for a target, with the default shapes.
+/// The kernels of a problem for a target.
 ///
 /// # Errors
 /// A system that cannot be mapped.
 pub fn module(bound: &Bound, target: Target) -> Result<Module, Error> {
-    let options = options(bound, &bound.system, target);
+    let options = options(bound, &bound.system, target)?;
     map(&bound.system, &bound.plain, &options).map_err(|error| Error::Input(error.to_string()))
 }
 
 impl KernelEngine {
-    /// Compiles a system (the problem's own, or its linear part) with the default shapes.
+    /// Compiles a system (the problem's own, or its linear part) with the problem's shapes.
     ///
     /// # Errors
     /// A system that cannot be mapped; a back end that fails.
     pub fn new(bound: &Bound, system: &System, backend: Box<dyn Backend>) -> Result<KernelEngine, Error> {
-        let options = options(bound, system, backend.target());
+        let options = options(bound, system, backend.target())?;
         KernelEngine::with(bound, system, backend, &options)
     }
 

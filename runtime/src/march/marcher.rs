@@ -140,7 +140,10 @@ impl<'b> Marcher<'b> {
         let dt = every / output;
         let steps = (run.until / dt - 1e-6).ceil().max(1.0);
         if !(steps < 1e15 && dt > 0.0) {
-            return Err(Error::Input(format!("{}: until {} would take {steps:.0} steps of {dt:e}", run.name, run.until)));
+            return Err(Error::Input(format!(
+                "{}: until {} would take {steps:.0} steps of {dt:e}",
+                run.name, run.until
+            )));
         }
         let (output, steps) = (output as u64, steps as u64);
         let probes = Probe::all(bound)?;
@@ -193,7 +196,8 @@ impl<'b> Marcher<'b> {
         let (mut stepping, mut energy, mut outcome) = (0.0, start, Outcome::Finished);
         while step < self.steps {
             let next = self.next(step);
-            let (time, dt) = (self.time(step), if next == self.steps { self.time(next) - self.time(step) } else { self.dt });
+            let (time, dt) =
+                (self.time(step), if next == self.steps { self.time(next) - self.time(step) } else { self.dt });
             let clock = Instant::now();
             engine.advance(time, dt, next - step)?;
             stepping += clock.elapsed().as_secs_f64();
@@ -214,7 +218,7 @@ impl<'b> Marcher<'b> {
                 break;
             }
             self.show(step, &state, events)?;
-            if step % self.output == 0 || step == self.steps || flow.is_break() {
+            if step.is_multiple_of(self.output) || step == self.steps || flow.is_break() {
                 events.checkpoint(self.checkpoint(step, start, &state))?;
             }
             if flow.is_break() && step < self.steps {
@@ -240,16 +244,18 @@ impl<'b> Marcher<'b> {
 
     /// Whether the state is wanted after a step.
     fn due(&self, step: u64) -> bool {
-        step % self.output == 0 || step == self.steps || (!self.probes.is_empty() && step % self.look == 0)
+        step.is_multiple_of(self.output)
+            || step == self.steps
+            || (!self.probes.is_empty() && step.is_multiple_of(self.look))
     }
 
     /// Outputs and probes that are due.
     fn show(&self, step: u64, state: &[f64], events: &mut dyn Events) -> Result<(), Error> {
         let time = self.time(step);
-        if step % self.output == 0 || step == self.steps {
+        if step.is_multiple_of(self.output) || step == self.steps {
             events.output(time, state)?;
         }
-        if !self.probes.is_empty() && (step % self.look == 0 || step == self.steps) {
+        if !self.probes.is_empty() && (step.is_multiple_of(self.look) || step == self.steps) {
             let one = |probe: &Probe| (probe.name.clone(), probe.values(self.bound, state));
             events.probe(time, &self.probes.iter().map(one).collect::<Vec<_>>())?;
         }

@@ -7,6 +7,7 @@
 mod bound;
 pub mod engine;
 mod kernels;
+mod shapes;
 mod spectrum;
 mod norms;
 mod probes;

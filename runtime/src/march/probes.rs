@@ -47,7 +47,10 @@ impl Probe {
     pub fn all(bound: &Bound) -> Result<Vec<Probe>, Error> {
         let one = |(name, point): &(String, [f64; 3])| {
             let (element, at) = find(&bound.mesh, *point).ok_or_else(|| {
-                Error::Input(format!("probe `{name}` at {point:?} lies outside of the mesh, which spans {:?}", bound.mesh.bounds()))
+                Error::Input(format!(
+                    "probe `{name}` at {point:?} lies outside of the mesh, which spans {:?}",
+                    bound.mesh.bounds()
+                ))
             })?;
             let weights = bound.element.interpolation(&[at]).row(0).to_vec();
             Ok(Probe { name: name.clone(), element, weights })

@@ -1,5 +1,8 @@
 //! Compressed sparse rows.
 
+use kernelwright_codegen::format;
+use rayon::prelude::*;
+
 /// A sparse matrix, row after row.
 ///
 /// Invariants, kept by every constructor: `start` has `rows + 1` elements, ascends from 0 to the number of entries;
@@ -52,6 +55,21 @@ impl Csr {
     /// Values of all entries.
     pub fn values(&self) -> &[f64] {
         &self.value
+    }
+
+    /// The matrix as the compiler takes it.
+    pub fn view(&self) -> format::Matrix<'_> {
+        format::Matrix { columns: self.columns, starts: &self.start, column: &self.column, value: &self.value }
+    }
+
+    /// The product with a vector, each row's sum in the order of its columns.
+    ///
+    /// # Panics
+    /// A vector with other than as many elements as there are columns.
+    pub fn multiply(&self, x: &[f64]) -> Vec<f64> {
+        assert_eq!(x.len(), self.columns, "a vector has an element for every column");
+        let row = |row: usize| self.row(row).map(|(column, value)| value * x[column]).sum();
+        (0..self.rows).into_par_iter().map(row).collect()
     }
 
     /// Number of entries of a row.

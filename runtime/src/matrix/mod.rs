@@ -20,6 +20,7 @@ pub mod npz;
 pub mod file;
 pub mod statistics;
 pub mod drawing;
+pub mod kinds;
 
 use std::io;
 

@@ -1,7 +1,7 @@
-//! SciPy's sparse matrices (`scipy.sparse.save_npz`): reader of csr, csc and coo, writer of csr.
+//! SciPy's sparse matrices (`scipy.sparse.save_npz`): reader of csr, csc, coo and bsr, writer of csr.
 //!
-//! A file is a zip archive of .npy arrays: `format`, `shape`, `data`, and `indptr` with `indices` (csr, csc) or `row`
-//! with `col` (coo). Arrays of Python objects are pickles, which run code when they are read; they are refused.
+//! A file is a zip archive of .npy arrays: `format`, `shape`, `data`, and `indptr` with `indices` (csr, csc, and bsr,
+//! whose `data` are blocks) or `row` with `col` (coo). Arrays of Python objects are pickles, which run code when they are read; they are refused.
 
 use std::io::{self, Write};
 
@@ -29,6 +29,7 @@ pub fn read(bytes: &[u8]) -> Result<Matrix, MatrixError> {
         "csr" => compressed(&archive, rows, columns)?,
         "csc" => swapped(compressed(&archive, columns, rows)?),
         "coo" => coordinates(&archive, rows, columns)?,
+        "bsr" => blocks(&archive, rows, columns)?,
         other => return Err(bad(format!("the format `{other}` is not read; convert it with .tocsr() before"))),
     };
     let (stored, zeros) = (entries.len(), entries.iter().filter(|entry| entry.value == 0.0).count());
@@ -49,13 +50,18 @@ fn word(npy: &[u8]) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-fn array(archive: &Archive, name: &str) -> Result<Vec<f64>, MatrixError> {
+fn array(archive: &Archive, name: &str) -> Result<npy::Array, MatrixError> {
     let bytes = archive.member(name)?.ok_or_else(|| bad(format!("there is no {name} in the archive")))?;
-    let array = npy::read(&bytes[..]).map_err(|error| bad(format!("{name}: {}", reason(&error.to_string()))))?;
-    if array.shape.len() > 1 {
-        return Err(bad(format!("{name}: an array with {} axes where one is expected", array.shape.len())));
+    npy::read(&bytes[..]).map_err(|error| bad(format!("{name}: {}", reason(&error.to_string()))))
+}
+
+/// An array with one axis.
+fn list(archive: &Archive, name: &str) -> Result<Vec<f64>, MatrixError> {
+    let array = array(archive, name)?;
+    match array.shape.len() {
+        0 | 1 => Ok(array.values),
+        axes => Err(bad(format!("{name}: an array with {axes} axes where one is expected"))),
     }
-    Ok(array.values)
 }
 
 fn reason(error: &str) -> &str {
@@ -72,25 +78,28 @@ fn indices(archive: &Archive, name: &str) -> Result<Vec<usize>, MatrixError> {
         true => Ok(value as usize),
         false => Err(bad(format!("{name}: element {place} is {value}, not an index"))),
     };
-    array(archive, name)?.into_iter().enumerate().map(index).collect()
+    list(archive, name)?.into_iter().enumerate().map(index).collect()
 }
 
 fn values(archive: &Archive, count: usize) -> Result<Vec<f64>, MatrixError> {
-    let values = array(archive, "data.npy")?;
+    let values = list(archive, "data.npy")?;
     if values.len() != count {
         return Err(bad(format!("data.npy: {} values for {count} indices", values.len())));
     }
+    finite(values)
+}
+
+fn finite(values: Vec<f64>) -> Result<Vec<f64>, MatrixError> {
     match values.iter().position(|value| !value.is_finite()) {
         Some(place) => Err(bad(format!("data.npy: element {place} is {}, not finite", values[place]))),
         None => Ok(values),
     }
 }
 
-/// Entries of compressed rows; of compressed columns with rows and columns exchanged.
-fn compressed(archive: &Archive, rows: usize, columns: usize) -> Result<Vec<Entry>, MatrixError> {
+/// Where compressed rows begin among places, and the places.
+fn rows_of(archive: &Archive, rows: usize) -> Result<(Vec<usize>, Vec<usize>), MatrixError> {
     let starts = indices(archive, "indptr.npy")?;
     let places = indices(archive, "indices.npy")?;
-    let values = values(archive, places.len())?;
     if Some(starts.len()) != rows.checked_add(1) {
         return Err(bad(format!("indptr.npy: {} elements, shape.npy asks for one more than {rows}", starts.len())));
     }
@@ -98,12 +107,48 @@ fn compressed(archive: &Archive, rows: usize, columns: usize) -> Result<Vec<Entr
     if starts[0] != 0 || !ascending || starts[rows] != places.len() {
         return Err(bad(format!("indptr.npy: it does not ascend from 0 to the {} indices", places.len())));
     }
+    Ok((starts, places))
+}
+
+/// Entries of compressed rows; of compressed columns with rows and columns exchanged.
+fn compressed(archive: &Archive, rows: usize, columns: usize) -> Result<Vec<Entry>, MatrixError> {
+    let (starts, places) = rows_of(archive, rows)?;
+    let values = values(archive, places.len())?;
     check(&places, columns, "indices.npy")?;
     let mut entries = Vec::with_capacity(places.len());
     for (row, bounds) in starts.windows(2).enumerate() {
         let range = bounds[0]..bounds[1];
         let pairs = places[range.clone()].iter().zip(&values[range]);
         entries.extend(pairs.map(|(column, value)| Entry { row, column: *column, value: *value }));
+    }
+    Ok(entries)
+}
+
+/// Entries of dense blocks in compressed rows of blocks. Zeros fill up blocks: they are no entries.
+fn blocks(archive: &Archive, rows: usize, columns: usize) -> Result<Vec<Entry>, MatrixError> {
+    let data = array(archive, "data.npy")?;
+    let [count, high, wide] = data.shape[..] else {
+        return Err(bad(format!("data.npy: an array with {} axes where blocks have three", data.shape.len())));
+    };
+    if high == 0 || wide == 0 || !rows.is_multiple_of(high) || !columns.is_multiple_of(wide) {
+        return Err(bad(format!("data.npy: blocks of {high} x {wide} do not divide {rows} x {columns}")));
+    }
+    let (starts, places) = rows_of(archive, rows / high)?;
+    if places.len() != count {
+        return Err(bad(format!("data.npy: {count} blocks for {} indices", places.len())));
+    }
+    check(&places, columns / wide, "indices.npy")?;
+    let values = finite(data.values)?;
+    let mut entries = Vec::new();
+    for (band, bounds) in starts.windows(2).enumerate() {
+        for block in bounds[0]..bounds[1] {
+            for (n, value) in values[block * high * wide..(block + 1) * high * wide].iter().enumerate() {
+                if *value != 0.0 {
+                    let (row, column) = (band * high + n / wide, places[block] * wide + n % wide);
+                    entries.push(Entry { row, column, value: *value });
+                }
+            }
+        }
     }
     Ok(entries)
 }

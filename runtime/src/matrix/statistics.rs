@@ -101,6 +101,8 @@ pub struct Diagonal {
     pub first_negative: Option<usize>,
     /// Rows whose diagonal is at least the sum of the magnitudes beside it.
     pub dominant: usize,
+    /// Rows whose diagonal is greater than that sum.
+    pub strictly_dominant: usize,
 }
 
 impl Diagonal {
@@ -246,6 +248,7 @@ fn diagonal(matrix: &Csr) -> Diagonal {
         }
         let beside: f64 = matrix.row(row).filter(|(column, _)| *column != row).map(|(_, value)| value.abs()).sum();
         out.dominant += usize::from(value.unwrap_or(0.0) >= beside);
+        out.strictly_dominant += usize::from(value.unwrap_or(0.0) > beside);
     }
     out
 }

@@ -81,7 +81,8 @@ fn resolved(raw: &Raw, known: &HashMap<u64, u32>) -> Result<Vec<Resolved>, MeshE
 
 /// gmsh 2.2 writes an element once for each of its physical groups; the first one counts.
 fn drop_duplicates(elements: &mut Vec<Resolved>) -> Option<String> {
-    let mut order: Vec<(usize, [u32; 4])> = elements.iter().map(|element| sorted(element.corners)).enumerate().collect();
+    let mut order: Vec<(usize, [u32; 4])> =
+        elements.iter().map(|element| sorted(element.corners)).enumerate().collect();
     order.sort_by_key(|(number, key)| (*key, *number));
     let mut drop = vec![false; elements.len()];
     order.windows(2).filter(|pair| pair[0].1 == pair[1].1).for_each(|pair| drop[pair[1].0] = true);

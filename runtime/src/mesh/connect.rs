@@ -96,7 +96,8 @@ impl Faces<'_> {
         };
         let forth = partner.map(|vertex| position(other, vertex));
         let back = other.map(|vertex| position(partner, vertex));
-        let behind = |other: Place, corners| Some(Behind::Element { element: other.element, face: other.face, corners });
+        let behind =
+            |other: Place, corners| Some(Behind::Element { element: other.element, face: other.face, corners });
         self.behind[first.element as usize][usize::from(first.face)] = behind(second, forth);
         self.behind[second.element as usize][usize::from(second.face)] = behind(first, back);
     }
@@ -169,8 +170,10 @@ impl Faces<'_> {
         let shifts: [[f64; 3]; 3] = std::array::from_fn(|corner| subtract(other[corner], own[corner]));
         let near = TOLERANCE * longest_edge(&own);
         if shifts.iter().any(|shift| length(subtract(*shift, shifts[0])) > near) {
-            let reason =
-                format!("its face on the periodic surface {} and the partner differ by more than a translation", link.name);
+            let reason = format!(
+                "its face on the periodic surface {} and the partner differ by more than a translation",
+                link.name
+            );
             return Err(self.wrong(place, reason));
         }
         Ok(())
@@ -201,7 +204,8 @@ impl Faces<'_> {
                 None => nowhere += 1,
             }
         }
-        let number: Vec<u32> = (0..groups.len()).map(|group| used[..group].iter().filter(|u| **u).count() as u32).collect();
+        let number: Vec<u32> =
+            (0..groups.len()).map(|group| used[..group].iter().filter(|u| **u).count() as u32).collect();
         for (place, group) in tagged {
             // Of several groups the first counts.
             let slot = &mut self.behind[place.element as usize][usize::from(place.face)];
@@ -283,7 +287,8 @@ impl Faces<'_> {
             let from = keyed.partition_point(|(key, _)| *key < low);
             for (_, node) in keyed[from..].iter().take_while(|(key, _)| *key <= high) {
                 if !self.nodes(place).contains(node) && lies_on(self.vertices[*node as usize], corners, near) {
-                    let reason = format!("non-conforming: node {} lies on one of its faces", self.raw.nodes[*node as usize].0);
+                    let reason =
+                        format!("non-conforming: node {} lies on one of its faces", self.raw.nodes[*node as usize].0);
                     return Err(self.wrong(place, reason));
                 }
             }

@@ -86,9 +86,9 @@ fn hilbert(mut x: [u32; 3]) -> u64 {
         bit >>= 1;
     }
     let gray = x.map(|coordinate| coordinate ^ flip);
-    (0..BITS).rev().fold(0, |index, bit| {
-        (0..3).fold(index, |index, axis| index << 1 | u64::from(gray[axis] >> bit & 1))
-    })
+    (0..BITS)
+        .rev()
+        .fold(0, |index, bit| (0..3).fold(index, |index, axis| index << 1 | u64::from(gray[axis] >> bit & 1)))
 }
 
 #[cfg(test)]

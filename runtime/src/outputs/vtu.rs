@@ -59,9 +59,11 @@ fn inner(order: usize, corners: &[[usize; 4]; 4], shift: [usize; 4]) -> Vec<[usi
         points.extend((1..order).map(|step| at(&[(from, order - step), (to, step)])));
     }
     for face in FACES {
-        points.extend(triangle(order).iter().map(|weights| {
-            at(&[(face[0], weights[0]), (face[1], weights[1]), (face[2], weights[2])])
-        }));
+        points.extend(
+            triangle(order)
+                .iter()
+                .map(|weights| at(&[(face[0], weights[0]), (face[1], weights[1]), (face[2], weights[2])])),
+        );
     }
     if order >= 4 {
         let one = at(&[(0, 1), (1, 1), (2, 1), (3, 1)]);
@@ -175,7 +177,8 @@ fn escaped(text: &str) -> String {
 /// # Errors
 /// The operating system's.
 pub fn series(path: &Path, files: &[(f64, String)]) -> io::Result<()> {
-    let mut text = String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\">\n<Collection>\n");
+    let mut text =
+        String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\">\n<Collection>\n");
     for (time, file) in files {
         text.push_str(&format!("<DataSet timestep=\"{time}\" part=\"0\" file=\"{}\"/>\n", escaped(file)));
     }

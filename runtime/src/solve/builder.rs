@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kernelwright_codegen::format::{self, Stored};
 use kernelwright_codegen::loops::Program as Loops;
+use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::module::Module;
+use kernelwright_codegen::plan::Plan;
 use kernelwright_syntax::program::{Precision, Problem};
 
 use super::Error;
@@ -18,6 +21,7 @@ use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
+use crate::sparse::cost::bytes_of;
 
 /// What to compile. Sizes, precision and schedule are part of the kernels; everything else can change from solve to
 /// solve.
@@ -34,6 +38,7 @@ pub struct Builder<'l> {
     choice: Choice,
     arithmetic: Arithmetic,
     cache: Option<Arc<Cache>>,
+    stored: Option<(&'l Stored, Vec<KnownFact>)>,
 }
 
 impl<'l> Builder<'l> {
@@ -50,6 +55,7 @@ impl<'l> Builder<'l> {
             choice: Choice::Auto,
             arithmetic: Arithmetic::default(),
             cache: None,
+            stored: None,
         }
     }
 
@@ -107,6 +113,13 @@ impl<'l> Builder<'l> {
         self
     }
 
+    /// The operator of the problem is a matrix in a format, whatever the program says; `facts` is what is known of it.
+    /// Vectors of a solve are in the order of the matrix, also where the format stores its rows in another.
+    pub fn stored(mut self, matrix: &'l Stored, facts: Vec<KnownFact>) -> Self {
+        self.stored = Some((matrix, facts));
+        self
+    }
+
     /// The problem as it will be compiled, and its number.
     ///
     /// # Errors
@@ -142,7 +155,32 @@ impl<'l> Builder<'l> {
     /// As [`Builder::chosen`], and what the compiler cannot do.
     pub fn plan(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan(&self.loaded.program, &problem, self.schedule.as_deref())
+        self.plan_problem(&problem)
+    }
+
+    /// The operator of the problem, lowered, or the matrix in its place.
+    ///
+    /// # Errors
+    /// An operator the compiler cannot handle.
+    pub fn operator(&self, problem: &Problem) -> Result<math::Operator, Error> {
+        match &self.stored {
+            Some((stored, facts)) => Ok(format::operator("A", &stored.layout, facts.clone())),
+            None => pipeline::operator(&self.loaded.program, problem),
+        }
+    }
+
+    fn plan_problem(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
+        pipeline::plan(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
+    }
+
+    /// Words of the working precision that a round moves per point. Those of a matrix, whose columns do not grow with
+    /// the precision, are planned as words of eight bytes.
+    fn words(&self, plan: &Plan, precision: Precision) -> f64 {
+        let Some((stored, _)) = &self.stored else { return plan.cost.words };
+        let real = bytes_of(precision);
+        let planned = stored.layout.bytes(8).max(1) as f64 / 8.0;
+        let moved = stored.layout.bytes(real) as f64 / real as f64;
+        plan.cost.words + plan.cost.coefficient_words * (moved / planned - 1.0)
     }
 
     /// As [`Builder::plan`], without the schedules that are only used when asked for.
@@ -151,7 +189,7 @@ impl<'l> Builder<'l> {
     /// As [`Builder::plan`].
     pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan_to_run(&self.loaded.program, &problem, self.schedule.as_deref())
+        pipeline::plan_to_run(&self.loaded.program, &problem, self.operator(&problem)?, self.schedule.as_deref())
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -196,11 +234,20 @@ impl<'l> Builder<'l> {
             return Ok((backend, None));
         }
         let shared = Shared::new(backend);
-        let residual = pipeline::residual(&self.loaded.program, problem)?;
+        let residual = pipeline::residual(&self.loaded.program, problem, &self.operator(problem)?)?;
         let (target, limit) = (shared.target(), problem.iterations);
         let module = pipeline::module(&residual.0, target, Precision::F64, limit, &self.variant)?;
-        let refinement = Refinement::new(residual, module, &shared, limit)?;
+        let mut refinement = Refinement::new(residual, module, &shared, limit)?;
+        self.bring_matrix(&mut refinement.engine)?;
         Ok((Box::new(shared), Some(refinement)))
+    }
+
+    /// Brings the arrays of a matrix to an engine.
+    fn bring_matrix(&self, engine: &mut Engine) -> Result<(), Error> {
+        let Some((stored, _)) = &self.stored else { return Ok(()) };
+        engine.set_order(stored.order.as_deref())?;
+        let arrays = stored.contents.iter().enumerate();
+        arrays.into_iter().try_for_each(|(number, contents)| engine.set_contents(number, contents))
     }
 
     /// Compiles and loads on a given back end.
@@ -210,16 +257,17 @@ impl<'l> Builder<'l> {
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let schedule = self.schedule.as_deref();
-        let planned = pipeline::plan_to_run(&self.loaded.program, &problem, schedule)?;
+        let operator = self.operator(&problem)?;
+        let planned = pipeline::plan_to_run(&self.loaded.program, &problem, operator, self.schedule.as_deref())?;
         let planning = begin.elapsed();
         let plan = planned.plan();
-        let words = Some(plan.cost.words);
+        let words = Some(self.words(plan, problem.precision));
         let name = plan.schedule.name.clone();
         let module = self.module(&plan.program, backend.target(), &problem)?;
         let mapping = begin.elapsed() - planning;
         let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
+        self.bring_matrix(&mut engine)?;
         let notices = engine.notices();
         let stages = Stages { plan: planning, map: mapping, ..engine.stages };
         let data = problem.data.len();

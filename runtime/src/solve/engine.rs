@@ -1,9 +1,14 @@
 //! A compiled loop on a back end: its kernels, its buffers and which version of each vector is current.
+//!
+//! Where a matrix is stored in another order of rows, vectors on the device are in that order and those outside are not:
+//! they are brought into it on their way, each time.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use kernelwright_codegen::format::{Contents, Kind};
 use kernelwright_codegen::kernel::Element;
-use kernelwright_codegen::loops::{self, Role, ScalarId, VectorId, Version};
+use kernelwright_codegen::loops::{self, Control, Role, ScalarId, VectorId, Version};
 use kernelwright_codegen::math;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 
@@ -12,7 +17,7 @@ use super::cursor::{Cursor, Step};
 use super::outcome::Stages;
 use super::queue::Queue;
 use super::raise::Raises;
-use crate::backend::{Backend, BufferHandle, Counters, KernelHandle, VectorMut, VectorRef};
+use crate::backend::{Backend, BufferHandle, Counters, Integers, KernelHandle, VectorMut, VectorRef};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::random;
 use crate::pipeline;
@@ -46,6 +51,8 @@ pub(super) struct Device {
     data: Vec<BufferHandle>,
     buffers: Vec<BufferHandle>,
     queue: Queue,
+    /// Element r of a vector on the device is element `order[r]` outside.
+    order: Option<Arc<[u64]>>,
 }
 
 /// Which version of every vector is current; what a replay brings back.
@@ -74,6 +81,7 @@ impl Engine {
             data: Vec::new(),
             buffers: Vec::new(),
             queue: Queue::default(),
+            order: None,
             backend,
             module,
             kernels,
@@ -146,6 +154,53 @@ impl Engine {
         expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
         self.stale = true;
         self.device.write_from(self.device.data[number], values)
+    }
+
+    /// Sets an array of a stored matrix, by number.
+    pub fn set_contents(&mut self, number: usize, contents: &Contents) -> Result<(), Error> {
+        let values = match contents {
+            Contents::Real(values) => return self.set_data(number, values),
+            Contents::U16(values) => Integers::U16(values),
+            Contents::U32(values) => Integers::U32(values),
+            Contents::U64(values) => Integers::U64(values),
+        };
+        let name = &self.program.operator.data[number].name;
+        expect_len(&format!("array `{name}`"), values.len(), self.data_len(number))?;
+        let device = &mut self.device;
+        device.flush()?;
+        Ok(device.backend.write_integers(device.data[number], values)?)
+    }
+
+    /// Vectors on the device are in an order of their own from now on: element r there is element `order[r]` outside.
+    pub fn set_order(&mut self, order: Option<&[u64]>) -> Result<(), Error> {
+        if let Some(order) = order {
+            expect_len("the order of rows", order.len(), self.vector_len())?;
+        }
+        self.device.order = order.map(Arc::from);
+        Ok(())
+    }
+
+    /// Runs steps from beginning to end, once, and waits for them.
+    pub fn run_section(&mut self, control: &[Control]) -> Result<(), Error> {
+        let device = &mut self.device;
+        device.clear_status()?;
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            device.perform(step)?;
+        }
+        device.flush()?;
+        Ok(device.backend.synchronize()?)
+    }
+
+    /// Seconds that sweeps and fences take on the device: the median of `repeats` times, each of several runs unless
+    /// one takes long.
+    pub fn time_section(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
+        self.device.time(control, repeats.max(1))
+    }
+
+    /// Gives back kernels and buffers, and the back end for another use.
+    pub fn into_backend(self) -> Box<dyn Backend> {
+        self.device.into_backend()
     }
 
     /// Sets the right-hand side.
@@ -242,7 +297,11 @@ impl Device {
             self.vectors.push(versions?);
         }
         for (number, data) in program.operator.data.iter().enumerate() {
-            let element = if data.profile { Element::F64 } else { real };
+            let element = match &data.stored {
+                Some(array) => element_of(array.kind, real),
+                None if data.profile => Element::F64,
+                None => real,
+            };
             self.data.push(self.backend.allocate(element, data_len(&program.operator, number).max(1))?);
         }
         for buffer in &self.module.buffers {
@@ -256,6 +315,10 @@ impl Device {
         for (vector, versions) in program.vectors.iter().zip(&self.vectors) {
             if let Role::Random(seed) = vector.role {
                 let values = random::fill(seed, 0, self.module.vector_len as usize);
+                let values = match &self.order {
+                    None => values,
+                    Some(order) => VectorRef::from(&values).gather(order)?,
+                };
                 for buffer in versions {
                     self.backend.write(*buffer, &values)?;
                 }
@@ -293,6 +356,13 @@ impl Device {
     }
 
     fn launch(&mut self, which: Which, number: usize) -> Result<(), Error> {
+        let (kernel, args) = self.resolved(which, number);
+        self.queue.push(kernel, args);
+        Ok(())
+    }
+
+    /// A launch with the buffers that are current.
+    fn resolved(&self, which: Which, number: usize) -> (KernelHandle, Vec<BufferHandle>) {
         let launch: &Launch = match which {
             Which::Setup => &self.module.setup[number],
             Which::Sweep(sweep) => &self.module.sweeps[sweep][number],
@@ -313,8 +383,44 @@ impl Device {
                 Arg::Module(number) => self.buffers[number],
             });
         }
-        self.queue.push(self.kernels[launch.kernel], args);
-        Ok(())
+        (self.kernels[launch.kernel], args)
+    }
+
+    /// See [`Engine::time_section`]; renaming of vectors is left out.
+    fn time(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
+        let mut launches = Vec::new();
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            let (which, count) = match step {
+                Step::Sweep(sweep) => (Which::Sweep(sweep.0), self.module.sweeps[sweep.0].len()),
+                Step::Fence(fence) => (Which::Fence(fence.0), self.module.fences[fence.0].len()),
+                Step::Rotate(_) | Step::Round => continue,
+            };
+            launches.extend((0..count).map(|number| self.resolved(which, number)));
+        }
+        self.flush()?;
+        let once = self.backend.record(&launches)?;
+        let timed = (0..WARM_UP).map(|_| self.backend.time(&once)).last().unwrap_or(Ok(0.0));
+        self.backend.forget(once);
+        let runs = if timed? > LONG { 1 } else { RUNS };
+        let many: Vec<_> = (0..runs).flat_map(|_| launches.iter().cloned()).collect();
+        let many = self.backend.record(&many)?;
+        let times: Result<Vec<f64>, _> = (0..repeats).map(|_| self.backend.time(&many)).collect();
+        self.backend.forget(many);
+        let mut times = times?;
+        times.sort_by(f64::total_cmp);
+        Ok(times[repeats / 2] / runs as f64)
+    }
+
+    fn into_backend(mut self) -> Box<dyn Backend> {
+        self.queue.forget(self.backend.as_mut());
+        let own = [self.scalars, self.params, self.status, self.history];
+        let vectors = self.vectors.iter().flatten();
+        for buffer in vectors.chain(&self.data).chain(&self.buffers).chain(&own) {
+            self.backend.free(*buffer);
+        }
+        self.backend.release(&self.kernels);
+        self.backend
     }
 
     /// A round of a loop begins.
@@ -403,13 +509,38 @@ impl Device {
     }
 
     fn write_vector(&mut self, vector: VectorId, values: VectorRef) -> Result<(), Error> {
-        self.write_from(self.vectors[vector.0][self.current[vector.0] as usize], values)
+        let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
+        match &self.order {
+            None => self.write_from(buffer, values),
+            Some(order) => {
+                let values = values.gather(order)?;
+                self.write(buffer, &values)
+            }
+        }
     }
 
     fn read_vector(&mut self, vector: VectorId, values: VectorMut) -> Result<(), Error> {
         self.flush()?;
         let buffer = self.vectors[vector.0][self.current[vector.0] as usize];
-        Ok(self.backend.read_into(buffer, values)?)
+        let Some(order) = self.order.clone() else { return Ok(self.backend.read_into(buffer, values)?) };
+        let mut inside = vec![0.0; values.len()];
+        self.backend.read(buffer, &mut inside)?;
+        Ok(values.scatter(&order, &inside)?)
+    }
+}
+
+/// Runs before the clock counts.
+const WARM_UP: usize = 3;
+/// Runs between two marks of the clock, and the seconds of one from which on one is enough.
+const RUNS: usize = 10;
+const LONG: f64 = 0.02;
+
+fn element_of(kind: Kind, real: Element) -> Element {
+    match kind {
+        Kind::Real => real,
+        Kind::U16 => Element::U16,
+        Kind::U32 => Element::U32,
+        Kind::U64 => Element::I64,
     }
 }
 
@@ -431,8 +562,11 @@ fn param_count(program: &loops::Program) -> usize {
 
 /// Elements of a data array: the sizes of its axes, plus one along the axis whose faces it lives on.
 fn data_len(operator: &math::Operator, number: usize) -> u64 {
-    let grid = operator.space.grid();
     let data = &operator.data[number];
+    if let Some(array) = &data.stored {
+        return array.len;
+    }
+    let grid = operator.space.grid();
     let extent = |axis: &usize| grid.axes[*axis].size + u64::from(data.half == Some(*axis));
     data.axes.iter().map(extent).product()
 }

@@ -63,6 +63,15 @@ impl Queue {
         self.waiting.drain(..).try_for_each(|(kernel, args)| backend.launch(kernel, &args))
     }
 
+    /// Gives back what is recorded on the device; nothing may wait.
+    pub(super) fn forget(&mut self, backend: &mut dyn Backend) {
+        for list in self.lists.drain(..) {
+            if let List::Recorded(recorded) = list {
+                backend.forget(recorded);
+            }
+        }
+    }
+
     fn enqueue_list(&mut self, backend: &mut dyn Backend) -> Result<(), BackendError> {
         match self.lists.iter_mut().find(|list| list.launches() == self.waiting) {
             Some(List::Recorded(recorded)) => backend.replay(recorded)?,

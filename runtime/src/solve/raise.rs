@@ -1,9 +1,12 @@
 //! Where in the control a status was raised.
 //!
 //! The device says *what* was raised and at which iteration. Which step that was follows from the statements of the
-//! fences: a `require` has a number, a check stands in one fence. Where the same status could come from several
-//! steps of one iteration (a check in an inner loop, say), the driver looks at the status word after each of them
-//! instead; [`Raises::ambiguous`] names those fences.
+//! fences: a `require` has a number, a check stands in one fence, and what a loop does ahead of its first iteration is
+//! iteration 0. Where the same status could come from several steps of one iteration (a check in an inner loop, say), the
+//! driver looks at the status word after each of them instead, which costs a round trip each; [`Raises::ambiguous`] names
+//! those fences.
+
+use std::collections::BTreeMap;
 
 use kernelwright_codegen::loops::{
     BinaryOp, Control, Fence, FenceId, Program, ScalarExpr, ScalarId, ScalarStmt, status,
@@ -18,51 +21,94 @@ pub(super) struct Raises {
 impl Raises {
     /// Looks through all sections.
     pub(super) fn of(program: &Program) -> Self {
-        let mut uses = Uses { count: vec![0; program.fences.len()], nested: vec![false; program.fences.len()] };
-        for section in [&program.prepare, &program.start, &program.body] {
-            uses.visit(section, false);
-        }
         let statuses: Vec<Vec<i32>> = program.fences.iter().map(raised_by).collect();
-        let ambiguous = (0..program.fences.len())
-            .map(|fence| {
-                let shared = |word: &i32| {
-                    let raisers = statuses.iter().zip(&uses.count).filter(|(raised, _)| raised.contains(word));
-                    raisers.map(|(_, count)| *count).sum::<usize>() > 1
-                };
-                !statuses[fence].is_empty() && (uses.nested[fence] || statuses[fence].iter().any(shared))
-            })
-            .collect();
-        Raises { ambiguous }
+        let mut raises = Raises { ambiguous: vec![false; program.fences.len()] };
+        let (prepare, start, body) = (&program.prepare, &program.start, &program.body);
+        if advances_first(program, body) {
+            raises.mark(&statuses, &[prepare, start]);
+            raises.mark(&statuses, &[body]);
+        } else {
+            raises.mark(&statuses, &[prepare, start, body]);
+        }
+        raises
     }
 
     /// Whether the status word must be looked at right after this fence.
     pub(super) fn ambiguous(&self, fence: FenceId) -> bool {
         self.ambiguous[fence.0]
     }
-}
 
-/// How often and where the control runs each fence.
-struct Uses {
-    count: Vec<usize>,
-    nested: Vec<bool>,
-}
-
-impl Uses {
-    fn visit(&mut self, control: &[Control], nested: bool) {
-        for step in control {
-            match step {
-                Control::Fence(fence) => {
-                    self.count[fence.0] += 1;
-                    self.nested[fence.0] |= nested;
-                }
-                Control::Loop { times, body } => self.visit(body, nested || times.is_some()),
-                Control::Every { body, otherwise, .. } => {
-                    self.visit(body, nested);
-                    self.visit(otherwise, nested);
-                }
-                Control::Sweep(_) | Control::Rotate(_) => {}
-            }
+    /// Marks the fences of sections whose statuses one iteration may raise in several places.
+    fn mark(&mut self, statuses: &[Vec<i32>], sections: &[&Vec<Control>]) {
+        let mut steps = Counts::new();
+        let mut fences = Vec::new();
+        for section in sections {
+            add(&mut steps, count(section, statuses, &mut fences, false));
         }
+        for (fence, nested) in fences {
+            let shared = statuses[fence].iter().any(|word| steps.get(word).is_some_and(|steps| *steps > 1));
+            self.ambiguous[fence] |= !statuses[fence].is_empty() && (nested || shared);
+        }
+    }
+}
+
+/// In how many steps of one iteration each status can be raised.
+type Counts = BTreeMap<i32, usize>;
+
+fn add(total: &mut Counts, more: Counts) {
+    for (word, steps) in more {
+        *total.entry(word).or_default() += steps;
+    }
+}
+
+/// Counts, and lists the fences with whether they stand in a loop of fixed length.
+fn count(control: &[Control], statuses: &[Vec<i32>], fences: &mut Vec<(usize, bool)>, nested: bool) -> Counts {
+    let mut total = Counts::new();
+    for step in control {
+        match step {
+            Control::Fence(fence) => {
+                fences.push((fence.0, nested));
+                add(&mut total, statuses[fence.0].iter().map(|word| (*word, 1)).collect());
+            }
+            Control::Loop { times, body } => {
+                add(&mut total, count(body, statuses, fences, nested || times.is_some()));
+            }
+            // One of the two happens.
+            Control::Every { body, otherwise, .. } => {
+                let mut either = count(body, statuses, fences, nested);
+                for (word, steps) in count(otherwise, statuses, fences, nested) {
+                    let known = either.entry(word).or_default();
+                    *known = steps.max(*known);
+                }
+                add(&mut total, either);
+            }
+            Control::Sweep(_) | Control::Rotate(_) => {}
+        }
+    }
+    total
+}
+
+/// Whether the first fence of the main loop advances the iteration before it raises anything: then what the loop raises
+/// is of iteration 1 or later.
+fn advances_first(program: &Program, body: &[Control]) -> bool {
+    let first = |control: &[Control]| {
+        control.iter().find(|step| !matches!(step, Control::Sweep(_) | Control::Rotate(_))).cloned()
+    };
+    let advances = |step: Option<Control>| match step {
+        Some(Control::Fence(fence)) => {
+            let assigns = |s: &ScalarStmt| matches!(s, ScalarStmt::Assign { scalar: ScalarId::ITERATION, .. });
+            let before = program.fences[fence.0].statements.iter().take_while(|s| !assigns(s));
+            let silent = before.clone().all(|s| matches!(s, ScalarStmt::Assign { .. }));
+            silent && before.count() < program.fences[fence.0].statements.len()
+        }
+        _ => false,
+    };
+    match first(body) {
+        Some(Control::Loop { body, .. }) => match first(&body) {
+            Some(Control::Every { body, otherwise, .. }) => advances(first(&body)) && advances(first(&otherwise)),
+            step => advances(step),
+        },
+        _ => false,
     }
 }
 
@@ -124,4 +170,33 @@ fn follow(value: &ScalarExpr, iteration: f64) -> Option<f64> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::from_text;
+    use crate::solve::Solver;
+
+    #[test]
+    fn no_schedule_of_the_library_makes_the_driver_look_at_the_device_every_iteration() {
+        for solver in kernelwright_syntax::library::names() {
+            let text = format!(
+                "operator d {{ grid cells [i: nx, j: ny]; flux X[i+1/2] = u[i+1] - u; flux Y[j+1/2] = u[j+1] - u;
+                    apply u => u - div(X) - div(Y); boundary i, j: no_flux; claim symmetric; }}
+                problem p {{ operator d(nx = 4, ny = 4); rhs 1; solver {solver}; tolerance 1e-8; }}"
+            );
+            let loaded = from_text("d.kw", text).expect("a right program");
+            let planned = Solver::builder(&loaded).plan().expect("it has schedules");
+            for plan in &planned.plans {
+                let raises = Raises::of(&plan.program);
+                let fences = 0..plan.program.fences.len();
+                let looked: Vec<&str> = fences
+                    .filter(|fence| raises.ambiguous(FenceId(*fence)))
+                    .map(|fence| plan.program.fences[fence].name.as_str())
+                    .collect();
+                assert!(looked.is_empty(), "{}: {looked:?}", plan.program.name);
+            }
+        }
+    }
 }

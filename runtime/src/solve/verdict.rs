@@ -44,6 +44,11 @@ impl Verdict {
                 Some(truth) => self.judge_claim(truth),
                 None => Next::End(Outcome::Converged, Some(NOT_VERIFIED.to_string())),
             },
+            // The recurrence has parted from what it stands for: what counts is the residual.
+            Stop::Raised(status::PARTED) => match truth {
+                Some(truth) => self.judge_claim(truth),
+                None => Next::End(Outcome::Breakdown, Some(PARTED.to_string())),
+            },
             Stop::Raised(status::INCOMPATIBLE) => Next::End(Outcome::Incompatible, Some(INCOMPATIBLE.to_string())),
             Stop::Raised(status::NOT_FINITE) => Next::End(Outcome::NotFinite, None),
             Stop::Raised(word) => match require(program, word) {
@@ -87,6 +92,7 @@ impl Verdict {
     }
 }
 
+const PARTED: &str = "a predicted scalar parted from the one it stands for";
 const NOT_VERIFIED: &str = "the solver declares no residual, so the claim was not verified";
 pub(super) const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is not in its range; \
                             subtract its mean, or give the operator a zero-order term or a Dirichlet side";

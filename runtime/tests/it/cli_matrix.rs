@@ -88,9 +88,38 @@ fn convert_there_and_back() {
 fn formats_that_are_not_written_are_wrong_usage() {
     let folder = folder("cli_matrix_usage");
     let path = file(&folder, "small.mtx", SMALL);
-    let ran = run(&["convert", &path, "out.rsa"]);
+    let ran = run(&["convert", &path, "out.rse"]);
     assert_eq!(ran.status, 2);
-    assert!(ran.err.contains("out.rsa: .mtx, .mtx.gz and .npz can be written"), "{}", ran.err);
+    assert!(ran.err.contains("out.rse: it is none of .mtx, .mtx.gz, .npz, .hb"), "{}", ran.err);
+    let ran = run(&["convert", &path, &folder.join("out.rua").display().to_string()]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.err.contains("the matrix is of type RSA, not RUA; name the file .rsa or .hb"), "{}", ran.err);
     let nowhere = folder.join("none/out.mtx").display().to_string();
     assert_eq!(run(&["convert", &path, &nowhere]).status, 1);
+}
+
+#[test]
+fn the_boeing_formats_there_and_back() {
+    let folder = folder("cli_matrix_boeing");
+    let corpus = crate::matrix_corpus::folder();
+    let read = |path: &str| kernelwright::matrix::file::read(path.as_ref()).expect("a good file");
+    let corpus_files =
+        ["right_hand_sides.rua", "symmetric.mtx", "skew.mtx", "rectangular.rra", "many_digits.mtx", "zero_rows.mtx"];
+    for name in corpus_files {
+        let from = corpus.join(name).display().to_string();
+        let [first, second, third] =
+            ["a.hb", "b.rb", "c.hb"].map(|end| folder.join(format!("{name}.{end}")).display().to_string());
+        for (from, to) in [(&from, &first), (&first, &second), (&second, &third)] {
+            let ran = run(&["convert", from, to]);
+            assert_eq!(ran.status, 0, "{from} to {to}: {}", ran.err);
+        }
+        let matrix = read(&from);
+        let [a, b, c] = [&first, &second, &third].map(|path| read(path));
+        for other in [&a, &b, &c] {
+            assert_eq!((&other.csr, other.symmetry), (&matrix.csr, matrix.symmetry), "{name}");
+        }
+        assert_eq!(a.vectors, matrix.vectors, "{name}");
+        let text = std::fs::read_to_string(&first).expect("written");
+        assert!(text.lines().all(|line| line.len() <= 80), "{name}: lines of 80 columns");
+    }
 }

@@ -52,7 +52,6 @@ fn an_iteration_that_moves_away_has_diverged() {
 fn numbers_that_overflow_are_not_finite() {
     let (outcome, status, object) = solved("not_finite", "solver runaway;");
     assert_eq!((outcome.as_str(), status), ("not_finite", 3), "{object}");
-    assert_eq!(object["residual"]["true"], serde_json::Value::Null, "JSON has no infinity");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use kernelwright::load::{Loaded, from_text, load};
 use kernelwright::backend::open::Choice;
 use kernelwright::cache::Cache;
+use kernelwright::load::{Loaded, from_text, load};
 use kernelwright::march::{
     Bound, Changes, Checkpoint, DirectEngine, Engine, Events, Marcher, Outcome, Progress, Report, Spectrum, engine,
     linear_part, reach,
@@ -78,11 +78,14 @@ fn errors_fall_like_h_to_the_order_plus_one() {
     let cases = [(1, 4), (2, 3), (3, 2), (4, 2), (5, 2), (6, 1), (7, 1), (8, 1), (9, 1)];
     for (order, n) in cases {
         for (flux, cut) in [("upwind", "diagonal"), ("upwind", "centred"), ("central", "diagonal")] {
-            if (cut == "centred" && order > 6) || (flux == "central" && order > 3) {
+            // Not all of them: every case is compiled for two meshes.
+            if (cut == "centred" && order != 2 && order != 4) || (flux == "central" && order > 3) {
                 continue;
             }
             let cavity = |n| {
-                format!("problem p {{ system maxwell(N = {order}); flux {flux}; mesh box(n = {n}, cut = {cut}); {CAVITY} }}")
+                format!(
+                    "problem p {{ system maxwell(N = {order}); flux {flux}; mesh box(n = {n}, cut = {cut}); {CAVITY} }}"
+                )
             };
             let found = rate(&cavity, n);
             // Central fluxes lose up to one order at odd N; the coarsest meshes are not in the asymptotic range.
@@ -117,10 +120,19 @@ fn kernels_agree_with_the_reference_evaluation() {
 
 #[test]
 fn sound_and_transport_converge_on_periodic_boxes() {
-    let sound = |n: u32| format!("problem p {{ system acoustics(N = 2); mesh box(nx = {}, ny = 1, nz = 1, high = [1, 0.5, 0.5], periodic = [x, y, z]); {SOUND} }}", 2 * n);
+    let sound = |n: u32| {
+        format!(
+            "problem p {{ system acoustics(N = 2); mesh box(nx = {}, ny = 1, nz = 1, high = [1, 0.5, 0.5], periodic = [x, y, z]); {SOUND} }}",
+            2 * n
+        )
+    };
     let found = rate(&sound, 2);
     assert!(found > 2.7, "sound: {found}");
-    let transport = |n| format!("problem p {{ system advection(N = 3, c = [0.2, 0.5, 0]); mesh box(nx = {n}, ny = {n}, nz = 1, cut = centred, periodic = [x, y, z]); {TRANSPORT} }}");
+    let transport = |n| {
+        format!(
+            "problem p {{ system advection(N = 3, c = [0.2, 0.5, 0]); mesh box(nx = {n}, ny = {n}, nz = 1, cut = centred, periodic = [x, y, z]); {TRANSPORT} }}"
+        )
+    };
     let found = rate(&transport, 2);
     assert!(found > 3.6, "transport: {found}");
 }
@@ -165,12 +177,20 @@ impl Events for Energies {
 #[test]
 fn upwind_fluxes_lose_energy_and_central_ones_keep_it() {
     let problems = [
-        ("maxwell(N = 2)", "initial E = [y, sin(5*x), z*x]; initial H = [1, x*y, 0]; material epsilon = if x > 0.5 { 3 } else { 1 }; boundary all: pec;"),
-        ("acoustics(N = 2)", "initial p = exp(-9*sqr(x)); initial v = [y*z, 0, 1]; material rho = 1 + x; boundary x_low: free; boundary all: wall;"),
+        (
+            "maxwell(N = 2)",
+            "initial E = [y, sin(5*x), z*x]; initial H = [1, x*y, 0]; material epsilon = if x > 0.5 { 3 } else { 1 }; boundary all: pec;",
+        ),
+        (
+            "acoustics(N = 2)",
+            "initial p = exp(-9*sqr(x)); initial v = [y*z, 0, 1]; material rho = 1 + x; boundary x_low: free; boundary all: wall;",
+        ),
     ];
     for (system, rest) in problems {
         for flux in ["upwind", "central"] {
-            let bound = bound(&format!("problem p {{ system {system}; flux {flux}; mesh box(n = 1, cut = centred); {rest} until 2; }}"));
+            let bound = bound(&format!(
+                "problem p {{ system {system}; flux {flux}; mesh box(n = 1, cut = centred); {rest} until 2; }}"
+            ));
             let mut energies = Energies::default();
             // The time step itself loses energy, the less the shorter it is.
             let longest = spectrum(&bound).step(reach(&bound.system.step)) / if flux == "central" { 4.0 } else { 1.0 };
@@ -193,8 +213,10 @@ fn upwind_fluxes_lose_energy_and_central_ones_keep_it() {
 
 #[test]
 fn energy_never_grows_in_ten_thousand_steps() {
-    let bound = bound("problem p { system maxwell(N = 3); mesh box(n = 1); initial E = [y, sin(5*x), z*x]; initial H = [1, x*y, 0];
-        boundary all: pec; until 1; }");
+    let bound = bound(
+        "problem p { system maxwell(N = 3); mesh box(n = 1); initial E = [y, sin(5*x), z*x]; initial H = [1, x*y, 0];
+        boundary all: pec; until 1; }",
+    );
     let dt = spectrum(&bound).step(reach(&bound.system.step));
     let mut engine = host(&bound);
     engine.load(&bound.initial).unwrap();
@@ -215,7 +237,9 @@ fn a_free_stream_is_preserved() {
         ("acoustics(N = 4)", "initial p = 1; initial v = [1, 2, 3]; material rho = 2;"),
     ];
     for (system, rest) in problems {
-        let text = format!("problem p {{ system {system}; mesh box(nx = 2, ny = 1, nz = 1, periodic = [x, y, z]); {rest} until 0.2; }}");
+        let text = format!(
+            "problem p {{ system {system}; mesh box(nx = 2, ny = 1, nz = 1, periodic = [x, y, z]); {rest} until 0.2; }}"
+        );
         let bound = bound(&text);
         let marcher = Marcher::new(&bound, spectrum(&bound).step(reach(&bound.system.step))).unwrap();
         let mut last = Last::default();
@@ -238,8 +262,10 @@ impl Events for Last {
 
 #[test]
 fn boxes_one_element_wide_are_as_good_as_wide_ones() {
-    let text = |wide: u32| format!("problem p {{ system advection(N = 3, c = [0, 1, 0]); mesh box(nx = {wide}, ny = 3, nz = {wide}, high = [{wide}, 3, {wide}], periodic = [x, y, z]);
-        initial u = sin(2*pi*y/3); exact u = sin(2*pi*(y - t)/3); until 1; }}");
+    let text = |wide: u32| {
+        format!("problem p {{ system advection(N = 3, c = [0, 1, 0]); mesh box(nx = {wide}, ny = 3, nz = {wide}, high = [{wide}, 3, {wide}], periodic = [x, y, z]);
+        initial u = sin(2*pi*y/3); exact u = sin(2*pi*(y - t)/3); until 1; }}")
+    };
     let (narrow, wide) = (error(&text(1)), error(&text(2)));
     // The same error per volume: the solution does not depend on x and z.
     assert!((wide / narrow / 2.0 - 1.0).abs() < 1e-6, "{narrow} {wide}");
@@ -276,7 +302,8 @@ impl Events for Record {
     }
 }
 
-const PULSE: &str = "problem p { system acoustics(N = 2); mesh box(n = 1, cut = centred); initial p = exp(-9*sqr(x)); initial v = 0;
+const PULSE: &str =
+    "problem p { system acoustics(N = 2); mesh box(n = 1, cut = centred); initial p = exp(-9*sqr(x)); initial v = 0;
     boundary all: wall; until 1; every 0.3; probe a = [0.3, 0.3, 0.3]; probe corner = [1, 1, 1]; }";
 
 #[test]
@@ -321,7 +348,10 @@ fn a_step_that_is_too_long_is_unstable_not_nan() {
 fn what_makes_no_sense_is_refused() {
     let start = "initial p = 0; initial v = 0; until 1;";
     let cases = [
-        (format!("system acoustics; mesh box(n = 1); {start}"), "boundaries of the mesh without a condition: `x_low` (2 faces)"),
+        (
+            format!("system acoustics; mesh box(n = 1); {start}"),
+            "boundaries of the mesh without a condition: `x_low` (2 faces)",
+        ),
         (format!("system acoustics; {start}"), "has no mesh: give one with --mesh"),
         (format!("system acoustics; mesh file(\"nowhere.msh\"); {start}"), "nowhere.msh"),
         (
@@ -333,7 +363,8 @@ fn what_makes_no_sense_is_refused() {
             "material `K` is",
         ),
         (
-            "system acoustics; mesh box(n = 1, periodic = [x, y, z]); initial p = log(x - 2); initial v = 0; until 1;".into(),
+            "system acoustics; mesh box(n = 1, periodic = [x, y, z]); initial p = log(x - 2); initial v = 0; until 1;"
+                .into(),
             "initial values are not finite",
         ),
     ];
@@ -348,7 +379,8 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn numbers_can_be_set_from_outside() {
-    let loaded = program("problem p { system advection; mesh box(n = 1, periodic = [x, y, z]); initial u = x; until 1; }");
+    let loaded =
+        program("problem p { system advection; mesh box(n = 1, periodic = [x, y, z]); initial u = x; until 1; }");
     let with = |name: &str, value: f64| {
         Bound::new(&loaded, 0, &Changes { set: vec![(name.to_string(), value)], ..Changes::default() })
     };

@@ -39,7 +39,8 @@ fn shuffled(mut raw: Raw) -> Raw {
 #[test]
 fn order_and_orientation_of_elements_do_not_matter() {
     let folder = folder("march_meshes");
-    let text = "problem p { system maxwell(N = 3); initial E = [y*y, sin(3*x), z*x]; initial H = [1, x*y, 0]; until 0.2;
+    let text =
+        "problem p { system maxwell(N = 3); initial E = [y*y, sin(3*x), z*x]; initial H = [1, x*y, 0]; until 0.2;
         material epsilon(\"box\") = 2; boundary x_low, x_high: absorbing; boundary all: pec;
         probe a = [0.3, 0.31, 0.22]; probe b = [0.71, 0.2, 0.93]; }";
     let loaded = program(text);
@@ -99,13 +100,18 @@ fn options_that_do_not_fit_are_refused() {
         (vec!["--out", "a.npy"], "as a series .pvd"),
         (vec!["--set", "nothing=1"], "has no `nothing` to set"),
         (vec!["--mesh", "nowhere.msh"], "nowhere.msh"),
+        (vec!["--variant", "fusion=four", "--backend", "host"], "is no part of a variant"),
     ] {
         let ran = run(&[&["solve", cavity.as_str()], args.as_slice()].concat());
         assert!(ran.status != 0 && ran.err.contains(expected), "{args:?}: {}", ran.err);
     }
     let ran = run(&["solve", &example("poisson_2d.kw"), "--mesh", "a.msh"]);
     assert!(ran.status == 2 && ran.err.contains("for problems of systems"), "{}", ran.err);
-    let both = file(&folder, "both.kw", "problem a { system advection; initial u = 0; until 1; } problem b { system advection; initial u = 0; until 1; }");
+    let both = file(
+        &folder,
+        "both.kw",
+        "problem a { system advection; initial u = 0; until 1; } problem b { system advection; initial u = 0; until 1; }",
+    );
     let ran = run(&["solve", &both]);
     assert!(ran.status == 2 && ran.err.contains("choose one with --problem: a, b"), "{}", ran.err);
 }
@@ -116,7 +122,9 @@ fn real_meshes_run() {
         eprintln!("skipped: KERNELWRIGHT_DATA is not set");
         return;
     };
-    let loaded = program("problem p { system maxwell(N = 2); initial E = [y, x, 1]; initial H = 0; boundary all: pec; until 0.02; }");
+    let loaded = program(
+        "problem p { system maxwell(N = 2); initial E = [y, x, 1]; initial H = 0; boundary all: pec; until 0.02; }",
+    );
     for name in ["cube_750_tets.v22.msh", "nested_cubes_520_tets.v22.msh"] {
         let bound = Bound::new(&loaded, 0, &Changes { mesh: Some(data.join(name)), ..Changes::default() }).unwrap();
         let longest = crate::march::spectrum(&bound).step(kernelwright::march::reach(&bound.system.step));

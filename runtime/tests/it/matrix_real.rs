@@ -42,3 +42,24 @@ fn real_matrices_are_what_is_known_of_them() {
         assert!(statistics.diagonal.expect("square").is_positive(), "{}", known.name);
     }
 }
+
+/// To 1e-8 of the right-hand side in f64, conjugate gradients with the diagonal; the iterations are stated.
+#[test]
+fn real_systems_are_solved_to_eight_digits() {
+    let Some(folder) = std::env::var_os("KERNELWRIGHT_DATA").map(PathBuf::from) else {
+        eprintln!("skipped: KERNELWRIGHT_DATA is not set");
+        return;
+    };
+    // Iterations move with rounding on ill-conditioned matrices: a twentieth either way.
+    let expected = [("1138_bus.mtx", "pcg", 936), ("bcsstk13.mtx", "pcg", 1361), ("ani4.mtx", "pcg", 340)];
+    for (name, solver, iterations) in expected {
+        let path = folder.join(name).display().to_string();
+        let ran = crate::cli::run(&["solve", "--matrix", &path, "--backend", "host", "--json"]);
+        let object = ran.json();
+        assert_eq!((ran.status, &object["matrix"]["solver"]), (0, &solver.into()), "{name}: {}", ran.err);
+        let (truth, bound) = (&object["residual"]["true"], &object["residual"]["bound"]);
+        assert!(truth.as_f64().expect("a number") <= bound.as_f64().expect("a number"), "{name}: {object}");
+        let took = object["iterations"].as_i64().expect("a number");
+        assert!((took - iterations).abs() <= iterations / 20, "{name}: {took} iterations instead of {iterations}");
+    }
+}

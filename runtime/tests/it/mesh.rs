@@ -11,13 +11,13 @@ use crate::mesh_write::{FORMS, v2, v4};
 fn check(mesh: &Mesh) {
     for element in 0..mesh.elements.len() {
         assert!(mesh.volume(element) > 0.0, "element {element}");
-        for face in 0..4 {
+        for (face, own_corners) in FACES.iter().enumerate() {
             let Behind::Element { element: other, face: their, corners } = mesh.faces[element][face] else { continue };
             let back = mesh.faces[other as usize][usize::from(their)];
             let Behind::Element { element: e, face: f, corners: back } = back else { panic!("{element} {face}") };
             assert_eq!((e as usize, usize::from(f)), (element, face));
             // There and back again, and partners differ by one translation for the whole face.
-            let own = FACES[face].map(|corner| mesh.corners(element)[corner]);
+            let own = own_corners.map(|corner| mesh.corners(element)[corner]);
             let other = FACES[usize::from(their)].map(|corner| mesh.corners(other as usize)[corner]);
             let there = corners.map(|corner| other[usize::from(corner)]);
             let shift: [f64; 3] = std::array::from_fn(|axis| there[0][axis] - own[0][axis]);
@@ -42,7 +42,8 @@ fn boundaries(mesh: &Mesh) -> BTreeMap<String, usize> {
 #[test]
 fn a_box_has_its_volume_and_its_sides() {
     for (family, elements, side) in [(Family::Kuhn, 6, 2), (Family::Centred, 12, 2)] {
-        let cuboid = Cuboid { cells: [3, 2, 4], low: [-1.0, 0.0, 2.0], high: [2.0, 4.0, 3.0], periodic: [false; 3], family };
+        let cuboid =
+            Cuboid { cells: [3, 2, 4], low: [-1.0, 0.0, 2.0], high: [2.0, 4.0, 3.0], periodic: [false; 3], family };
         let mesh = cuboid.mesh().unwrap();
         check(&mesh);
         assert_eq!(mesh.elements.len(), 24 * elements);
@@ -164,7 +165,10 @@ fn nodes_that_stand_twice_are_joined_and_steps_in_size_are_refused() {
     coarse.tetrahedra.extend(fine.tetrahedra.iter().map(|t| mesh::Simplex { nodes: t.nodes.map(|n| n + 100), ..*t }));
     coarse.triangles.clear();
     let error = Mesh::from_raw(coarse).unwrap_err();
-    assert!(matches!(&error, MeshError::Element { reason, .. } if reason.starts_with("non-conforming: node")), "{error}");
+    assert!(
+        matches!(&error, MeshError::Element { reason, .. } if reason.starts_with("non-conforming: node")),
+        "{error}"
+    );
 }
 
 #[test]

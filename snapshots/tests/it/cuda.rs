@@ -60,8 +60,9 @@ fn every_source_is_compiled_without_a_warning_or_a_large_spill() {
     let mut units = units(Target::Cuda);
     units.extend(galerkin::units(Target::Cuda));
     // Shapes away from the default: the golden texts hold one of each.
-    let variants = cases().into_iter().filter(|case| case.name.starts_with("variant.") && case.name.ends_with(".cu"));
-    units.extend(variants.map(|case| Unit { name: case.name, source: case.text, count: 1 }));
+    let apart = |name: &str| name.starts_with("variant.") || name.starts_with("matrix.");
+    let variants = cases().into_iter().filter(|case| apart(&case.name) && case.name.ends_with(".cu"));
+    units.extend(variants.map(Unit::of));
     let (mut complaints, mut spills) = (Vec::new(), Vec::new());
     println!("{:32} {:>6} {:>8} {:>14}", "unit", "sm", "kernels", "most registers");
     for one in compile(&units) {

@@ -53,7 +53,8 @@ impl Options {
         Options { target, precision, order, variant: Variant::default_for(&purpose) }
     }
 
-    fn purpose(&self, system: &System) -> Purpose {
+    /// What the variant is for.
+    pub fn purpose(&self, system: &System) -> Purpose {
         let Options { target, precision, order, .. } = *self;
         Purpose { target, precision, order, components: system.components.len() }
     }

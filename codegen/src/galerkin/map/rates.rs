@@ -41,13 +41,7 @@ fn rate(
         let mut inner: Option<Expr> = None;
         for &(negated, c, axis) in &group.terms {
             let value = match axis {
-                Some(axis) => {
-                    if !physical.contains_key(&(c, axis)) {
-                        let value = along_axis(w, node, c, axis);
-                        physical.insert((c, axis), value);
-                    }
-                    physical[&(c, axis)].clone()
-                }
+                Some(axis) => physical.entry((c, axis)).or_insert_with(|| along_axis(w, node, c, axis)).clone(),
                 None => (node.component)(w, c),
             };
             inner = Some(match (inner, negated) {

@@ -99,7 +99,8 @@ impl Variant {
             resident: None,
         };
         match purpose.target {
-            Target::Host => base,
+            // Twelve sums of derivatives in registers.
+            Target::Host => Variant { inline: 4, ..base },
             Target::Cuda => Variant::for_gpu(base, purpose),
         }
     }
@@ -107,12 +108,14 @@ impl Variant {
     /// Sums of derivatives of a lane (three a component and element) stay well below the registers a lane can have, and
     /// a block has some 128 to 256 lanes, as few of them as possible idle in the last warp.
     fn for_gpu(base: Variant, purpose: &Purpose) -> Variant {
-        let sums = if purpose.precision == Element::F64 { 24 } else { 48 };
+        let nodes = node_count(purpose.order);
+        // Matrices that no first-level cache holds are to be used for more elements when they come.
+        let large = (3 * nodes + 4 * face_node_count(purpose.order)) * nodes * 4 > 160 * 1024;
+        let sums = if large { 96 } else { 48 } / if purpose.precision == Element::F64 { 2 } else { 1 };
         let inline = match (sums / (3 * purpose.components)).clamp(1, 4) {
             3 => 2,
             n => n as u32,
         };
-        let nodes = node_count(purpose.order);
         let idle = |parallel: &usize| {
             let lanes = parallel * nodes;
             // In percent of the lanes; small differences do not count.
@@ -130,6 +133,43 @@ impl Variant {
         variant
     }
 
+    /// The default first, then what a tuner should try: the default with other values along one axis or two.
+    pub fn candidates(purpose: &Purpose) -> Vec<Variant> {
+        let base = Variant::default_for(purpose);
+        let mut list = vec![base];
+        match purpose.target {
+            Target::Host => list.extend([1, 2, 8].map(|inline| Variant { inline, ..base })),
+            Target::Cuda => list.extend(Variant::gpu_candidates(&base, node_count(purpose.order))),
+        }
+        let mut tried: Vec<Variant> = Vec::new();
+        list.retain(|variant| {
+            let new = !tried.contains(variant) && variant.check(purpose).is_ok();
+            tried.push(*variant);
+            new
+        });
+        list
+    }
+
+    fn gpu_candidates(base: &Variant, nodes: usize) -> Vec<Variant> {
+        let mut list = Vec::new();
+        for rows in [1, 2] {
+            for inline in [1, 2, 4] {
+                for lanes in [96, 192, 320] {
+                    let parallel = (rows as usize * lanes / nodes).max(1) as u32;
+                    list.push(Variant { rows, inline, parallel, ..*base });
+                }
+            }
+        }
+        list.extend([1, 4].map(|gather| Variant { gather, ..*base }));
+        list.extend([2, 4].map(|unroll| Variant { unroll, ..*base }));
+        list.push(Variant { prefetch: true, ..*base });
+        list.push(Variant { geometry: Geometry::Vertices, ..*base });
+        list.push(Variant { matrices: Home::Shared, sequential: 4, ..*base });
+        list.push(Variant { fields: Home::Cache, ..*base });
+        list.extend([Fusion::Two, Fusion::Three].map(|fusion| Variant { fusion, ..*base }));
+        list
+    }
+
     /// Elements of a microblock on a GPU.
     pub fn microblock(&self) -> usize {
         (self.parallel * self.inline) as usize
@@ -138,7 +178,8 @@ impl Variant {
     /// Shared memory of a block for fields, fluxes and (if they are there) matrices, without the small records.
     pub fn shared_bytes(&self, purpose: &Purpose) -> u64 {
         let (nodes, faces) = (node_count(purpose.order), 4 * face_node_count(purpose.order));
-        let per_element = purpose.components * (faces + if self.fields == Home::Shared { nodes + 4 } else { 0 }) + 48;
+        let field = if self.fields == Home::Shared { nodes + 4 } else { 0 };
+        let per_element = purpose.components * (faces + field) + 48;
         let matrices = if self.matrices == Home::Shared { (3 * (nodes + 4) + faces) * nodes } else { 0 };
         (self.microblock() * per_element + matrices) as u64 * purpose.precision.bytes()
     }

@@ -50,8 +50,8 @@ impl Mul for Dual {
     type Output = Dual;
 
     fn mul(self, other: Dual) -> Dual {
-        let slope = std::array::from_fn(|a| self.slope[a] * other.value + self.value * other.slope[a]);
-        Dual { value: self.value * other.value, slope }
+        let parts = self.scaled(other.value) + other.scaled(self.value);
+        Dual { value: self.value * other.value, slope: parts.slope }
     }
 }
 
@@ -81,15 +81,12 @@ pub fn tetrahedron(order: usize, at: [f64; 4]) -> Vec<Dual> {
     let [l0, l1, l2, l3] = [0, 1, 2, 3].map(coordinate);
     let (s1, s2, s3) = (l0 + l1, l0 + l1 + l2, Dual::constant(1.0));
     let mut list = Vec::new();
-    let first = jacobi(order, 0, l1 - l0, s1);
-    for i in 0..=order {
-        let second = jacobi(order - i, 2 * i + 1, l2 - s1, s2);
-        for j in 0..=order - i {
-            let third = jacobi(order - i - j, 2 * (i + j) + 2, l3 - s2, s3);
-            for (k, last) in third.into_iter().enumerate() {
+    for (i, first) in jacobi(order, 0, l1 - l0, s1).into_iter().enumerate() {
+        for (j, second) in jacobi(order - i, 2 * i + 1, l2 - s1, s2).into_iter().enumerate() {
+            for (k, third) in jacobi(order - i - j, 2 * (i + j) + 2, l3 - s2, s3).into_iter().enumerate() {
                 // The square's integral, from those of the three factors.
                 let inverse = (2 * i + 1) * (2 * (i + j) + 2) * (2 * (i + j + k) + 3);
-                list.push((first[i] * second[j] * last).scaled((inverse as f64).sqrt()));
+                list.push((first * second * third).scaled((inverse as f64).sqrt()));
             }
         }
     }
@@ -101,12 +98,11 @@ pub fn triangle(order: usize, at: [f64; 3]) -> Vec<f64> {
     let [l0, l1, l2] = at.map(Dual::constant);
     let s1 = l0 + l1;
     let mut list = Vec::new();
-    let first = jacobi(order, 0, l1 - l0, s1);
-    for i in 0..=order {
+    for (i, first) in jacobi(order, 0, l1 - l0, s1).into_iter().enumerate() {
         let second = jacobi(order - i, 2 * i + 1, l2 - s1, Dual::constant(1.0));
-        for (j, last) in second.into_iter().enumerate() {
+        for (j, second) in second.into_iter().enumerate() {
             let inverse = (2 * i + 1) * (2 * (i + j) + 2);
-            list.push((first[i] * last).value * (inverse as f64).sqrt());
+            list.push((first * second).value * (inverse as f64).sqrt());
         }
     }
     list

@@ -334,9 +334,7 @@ impl Formula {
                 Formula::Neg(inner) => inner.any(test),
                 Formula::Binary(_, left, right) => left.any(test) || right.any(test),
                 Formula::Call(_, arguments) => arguments.iter().any(|argument| argument.any(test)),
-                Formula::Select(condition, then, other) => {
-                    condition.any(test) || then.any(test) || other.any(test)
-                }
+                Formula::Select(condition, then, other) => condition.any(test) || then.any(test) || other.any(test),
                 _ => false,
             }
     }

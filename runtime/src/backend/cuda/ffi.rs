@@ -1,4 +1,5 @@
-//! The CUDA driver through cudarc; beside [`nvrtc`](super::nvrtc) the only file that names it.
+//! The CUDA driver through cudarc; beside [`nvrtc`](super::nvrtc) and [`cusparse`](super::cusparse) the only file
+//! that names it.
 //!
 //! What makes the calls sound: nothing is called before [`driver`] has found the library; memory, modules, graphs and
 //! events belong to values that keep the context alive and give them back when dropped; work is ordered on one
@@ -146,6 +147,19 @@ impl Device {
         &self.live
     }
 
+    /// The stream that everything is enqueued on.
+    pub(super) fn stream(&self) -> &CudaStream {
+        &self.stream
+    }
+
+    /// Enqueues setting every byte of a block.
+    pub(super) fn fill(&self, block: &Block, byte: u8) -> Result<(), Failure> {
+        self.context.bind_to_thread()?;
+        let bytes = block.bytes as usize;
+        // SAFETY: within the allocation; later work on the stream comes after it.
+        Ok(unsafe { result::memset_d8_async(block.address, byte, bytes, self.stream.cu_stream()) }?)
+    }
+
     /// Bytes of device memory that are free.
     pub fn free_memory(&self) -> Result<u64, Failure> {
         Ok(self.context.mem_get_info()?.0 as u64)
@@ -281,6 +295,11 @@ impl Block {
         // SAFETY: the block holds as many elements; that it lives longer is left to whoever is lent it, and checked at
         // every use by `Device::holds`.
         unsafe { DeviceVector::from_raw(self.address, len, element) }
+    }
+
+    /// Its address as other libraries take it.
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.address as *mut c_void
     }
 }
 

@@ -1,8 +1,8 @@
 //! NVRTC: CUDA C++ to CUBIN or PTX, without a device or a driver.
 //!
-//! Beside [`ffi`](super::ffi) the only file that names cudarc. NVRTC is looked for once a process: the library that
-//! [`VARIABLE`] names, else what the system's search finds. Nothing is called before it is found, since cudarc panics
-//! where a library is missing.
+//! Beside [`ffi`](super::ffi) and [`cusparse`](super::cusparse) the only file that names cudarc. NVRTC is looked for
+//! once a process: the library that [`VARIABLE`] names, else what the system's search finds. Nothing is called before it
+//! is found, since cudarc panics where a library is missing.
 #![allow(unsafe_code)]
 
 use super::log::{Resources, resources};

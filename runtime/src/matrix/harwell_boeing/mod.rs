@@ -1,4 +1,4 @@
-//! The Harwell-Boeing and Rutherford-Boeing formats: reader.
+//! The Harwell-Boeing and Rutherford-Boeing formats: reader and writer.
 //!
 //! A file is a title, the numbers of lines of each part, the type of the matrix with its sizes, Fortran's formats of the
 //! parts, and the parts: where columns begin, row indices, values, and (Harwell-Boeing only) right-hand sides with
@@ -11,12 +11,14 @@
 mod format;
 mod header;
 mod lines;
+mod write;
 
 use super::triangle::{Triangle, mirror};
 use super::{Entry, Matrix, MatrixError, Symmetry, Triplets, Vectors, at};
 pub(super) use header::is_one;
 use header::{Header, Sides};
 use lines::Lines;
+pub use write::{Flavour, type_of, write};
 
 /// Reads a matrix with its vectors.
 ///

@@ -39,13 +39,7 @@ pub(super) fn elements(reader: &mut Reader<'_>, raw: &mut Raw) -> Result<(), Mes
     Ok(())
 }
 
-fn element(
-    reader: &mut Reader<'_>,
-    raw: &mut Raw,
-    tag: u64,
-    number: i64,
-    attributes: u64,
-) -> Result<(), MeshError> {
+fn element(reader: &mut Reader<'_>, raw: &mut Raw, tag: u64, number: i64, attributes: u64) -> Result<(), MeshError> {
     let mut group = 0;
     for place in 0..attributes {
         let value = reader.int()?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernelwright::backend::Target;
 use kernelwright::backend::open::Choice;
 use kernelwright_codegen::galerkin::evaluate::Samples;
-use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Options, Target as MapTarget, Variant};
+use kernelwright_codegen::galerkin::map::{Home, Options, Target as MapTarget, Variant};
 use kernelwright_codegen::galerkin::mesh::{FACE_VERTICES, Face, Mesh, six_volumes};
 use kernelwright_codegen::galerkin::reference::{MAX_ORDER, node_count};
 use kernelwright_codegen::kernel::Element;
@@ -55,7 +55,9 @@ fn one_order(choice: Choice, mesh: &Mesh, order: usize, precision: Element, all:
     let len = mesh.elements.len() * 6 * node_count(order);
     let state = Samples::new(1).many(len, -1.0, 1.0);
     let materials = vec![vec![1.0; mesh.elements.len()]; 2];
-    for variant in variants(&base.variant, order, target, all) {
+    let mut variants = Variant::candidates(&base.purpose(&system));
+    variants.truncate(if all { usize::MAX } else { 1 });
+    for variant in variants {
         let options = Options { variant, ..base.clone() };
         let mut engine = match Engine::on(backend, &system, mesh, &options) {
             Ok(engine) => engine,
@@ -104,47 +106,6 @@ fn shape(v: &Variant) -> String {
         if v.prefetch { "/prefetch" } else { "" },
         v.resident.map_or(String::new(), |n| format!("/resident{n}"))
     )
-}
-
-/// The default and what differs from it along one axis.
-fn variants(base: &Variant, order: usize, target: MapTarget, all: bool) -> Vec<Variant> {
-    let mut list = vec![*base];
-    if !all {
-        return list;
-    }
-    if target == MapTarget::Host {
-        list.extend([1, 2, 4].map(|inline| Variant { inline, ..*base }));
-        return list;
-    }
-    let nodes = node_count(order);
-    for inline in [1, 2, 4] {
-        for lanes in [96, 192, 384] {
-            let parallel = (lanes / nodes).max(1) as u32;
-            list.push(Variant { inline, parallel, ..*base });
-        }
-    }
-    if nodes % 2 == 0 {
-        for inline in [1, 2, 4] {
-            for lanes in [96, 192, 288] {
-                let parallel = (2 * lanes / nodes).max(1) as u32;
-                list.push(Variant { inline, parallel, rows: 2, ..*base });
-            }
-        }
-    }
-    list.extend([1, 4].map(|gather| Variant { gather, ..*base }));
-    list.extend([2, 4].map(|unroll| Variant { unroll, ..*base }));
-    list.push(Variant { prefetch: true, ..*base });
-    list.push(Variant { geometry: Geometry::Vertices, ..*base });
-    list.push(Variant { matrices: Home::Shared, sequential: 4, ..*base });
-    list.push(Variant { fields: Home::Cache, ..*base });
-    list.extend([Fusion::Two, Fusion::Three].map(|fusion| Variant { fusion, ..*base }));
-    let mut seen = Vec::new();
-    list.retain(|variant| {
-        let new = !seen.contains(variant);
-        seen.push(*variant);
-        new
-    });
-    list
 }
 
 /// A cube of cells of six tetrahedra each, perfectly conducting.

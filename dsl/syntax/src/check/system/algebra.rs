@@ -173,4 +173,3 @@ pub fn terms(formula: &Formula, coefficient: &Formula, into: &mut Vec<Term>, res
         _ => {}
     }
 }
-

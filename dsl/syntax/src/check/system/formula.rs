@@ -256,7 +256,8 @@ impl<'a> Scope<'a> {
             let error = Diagnostic::new("shape", span, format!("a vector has 3 components, not {}", parts.len()));
             return self.fail(error);
         }
-        let values: Vec<Option<Value>> = parts.iter().map(|part| self.sized(part, 1, "a component of a vector")).collect();
+        let values: Vec<Option<Value>> =
+            parts.iter().map(|part| self.sized(part, 1, "a component of a vector")).collect();
         let values: Vec<Value> = values.into_iter().collect::<Option<_>>()?;
         let degree = values.iter().fold(None, joined).unwrap_or(Degree::Constant);
         Some(Value { parts: values.into_iter().flat_map(|value| value.parts).collect(), degree, span })
@@ -467,7 +468,9 @@ impl<'a> Scope<'a> {
                 "curl" => "cross(n, E)",
                 _ => "dot(n, v)",
             };
-            return self.fail(error.help_if(self.place.face.then(|| format!("in a flux the normal takes its place: `{with}`"))));
+            return self.fail(
+                error.help_if(self.place.face.then(|| format!("in a flux the normal takes its place: `{with}`"))),
+            );
         }
         let what = format!("an argument of `{}`", name.text);
         let value = match name.text.as_str() {

@@ -8,8 +8,8 @@ use crate::check::number::{number, whole};
 use crate::check::operator::unknown_word;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::library;
-use crate::program::system::{Formula, MaterialValue, MeshSource, Quantity, Run, System};
 use crate::program::Precision;
+use crate::program::system::{Formula, MaterialValue, MeshSource, Quantity, Run, System};
 use crate::source::Span;
 
 /// Most cubes along an axis of a box.
@@ -17,8 +17,20 @@ const MOST_CELLS: u64 = 1 << 12;
 
 /// What may stand in a problem of a system.
 const KEYS: [&str; 14] = [
-    "system", "mesh", "flux", "step", "order", "material", "initial", "exact", "boundary", "until", "every", "probe",
-    "precision", "param",
+    "system",
+    "mesh",
+    "flux",
+    "step",
+    "order",
+    "material",
+    "initial",
+    "exact",
+    "boundary",
+    "until",
+    "every",
+    "probe",
+    "precision",
+    "param",
 ];
 
 /// A problem being checked.
@@ -62,7 +74,8 @@ fn foreign(settings: &[Documented<Setting>], errors: &mut Vec<Diagnostic>) {
     for (position, setting) in settings.iter().enumerate() {
         let key = &setting.kind.key;
         if !KEYS.contains(&key.text.as_str()) {
-            let error = Diagnostic::new("not-allowed", setting.span, format!("a problem of a system has no `{}`", key.text));
+            let error =
+                Diagnostic::new("not-allowed", setting.span, format!("a problem of a system has no `{}`", key.text));
             errors.push(error.help("it has `initial`, `boundary`, `until` …"));
         }
         let name = |setting: &Setting| setting.name.as_ref().map(|name| name.text.clone());
@@ -113,7 +126,9 @@ impl Declared {
 
     /// The number of a time step of the program or of the library.
     fn find_step(&mut self, name: &Name, errors: &mut Vec<Diagnostic>) -> Option<usize> {
-        if let Some(number) = self.steps.iter().position(|step| step.as_ref().is_some_and(|step| step.name == name.text)) {
+        if let Some(number) =
+            self.steps.iter().position(|step| step.as_ref().is_some_and(|step| step.name == name.text))
+        {
             return Some(number);
         }
         if let Some(step) = library::step(&name.text) {
@@ -319,7 +334,12 @@ impl<'a> Build<'a> {
         let (mut periodic, mut centred) = ([false; 3], false);
         for argument in arguments {
             let Some(key) = &argument.name else {
-                self.report("arguments", argument.value.span, "arguments of `box` are given by name", "write `box(n = 8)`");
+                self.report(
+                    "arguments",
+                    argument.value.span,
+                    "arguments of `box` are given by name",
+                    "write `box(n = 8)`",
+                );
                 return None;
             };
             let value = &argument.value;
@@ -348,7 +368,12 @@ impl<'a> Build<'a> {
             }
         }
         let [Some(nx), Some(ny), Some(nz)] = cells else {
-            self.report("arguments", span, "`box` needs the number of cubes along each axis", "write `box(n = 8)` or `box(nx = 8, ny = 4, nz = 4)`");
+            self.report(
+                "arguments",
+                span,
+                "`box` needs the number of cubes along each axis",
+                "write `box(n = 8)` or `box(nx = 8, ny = 4, nz = 4)`",
+            );
             return None;
         };
         if !(0..3).all(|axis| low[axis] < high[axis]) {
@@ -428,7 +453,11 @@ impl<'a> Build<'a> {
             }
             good &= value.is_some();
             for (component, part) in value.into_iter().flat_map(|value| value.parts).enumerate() {
-                values.push(MaterialValue { material: material.first + component, regions: regions.clone(), value: part });
+                values.push(MaterialValue {
+                    material: material.first + component,
+                    regions: regions.clone(),
+                    value: part,
+                });
             }
         }
         for material in self.system.materials.clone() {
@@ -479,7 +508,8 @@ impl<'a> Build<'a> {
         for field in self.system.fields.clone() {
             if initial[field.first].is_none() {
                 let message = format!("problem `{}` does not say how `{}` begins", self.item.name.text, field.name);
-                let help = format!("add `initial {} = {};`", field.name, if field.size == 1 { "0" } else { "[0, 0, 0]" });
+                let help =
+                    format!("add `initial {} = {};`", field.name, if field.size == 1 { "0" } else { "[0, 0, 0]" });
                 self.report("missing", self.item.name.span, message, &help);
             }
         }

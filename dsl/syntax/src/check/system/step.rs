@@ -62,7 +62,8 @@ fn consistency(step: &TimeStep, stages: &[Documented<AstStage>], errors: &mut Ve
         }
     }
     if (values[0] - 1.0f64).abs() > TOLERANCE {
-        let message = format!("step `{}` is not consistent: with a rate of 1 it advances u by {}*dt", step.name, values[0]);
+        let message =
+            format!("step `{}` is not consistent: with a rate of 1 it advances u by {}*dt", step.name, values[0]);
         errors.push(Diagnostic::new("inconsistent-step", step.span, message));
     }
 }
@@ -159,7 +160,9 @@ fn is_number(expr: &Expr) -> bool {
         Ast::Name(name) => name == "pi",
         Ast::Unary(Unary::Neg, inner) => is_number(inner),
         Ast::Binary(operator, left, right) => {
-            matches!(operator, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div) && is_number(left) && is_number(right)
+            matches!(operator, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
+                && is_number(left)
+                && is_number(right)
         }
         Ast::Call(_, arguments) => arguments.iter().all(|argument| is_number(&argument.value)),
         _ => false,

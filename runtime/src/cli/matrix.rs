@@ -1,0 +1,288 @@
+//! A system with a matrix from a file: what `--matrix` and its companions mean.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kernelwright_codegen::format::Stored;
+use kernelwright_codegen::math::{Fact, KnownFact, Standing};
+use kernelwright_syntax::library;
+use kernelwright_syntax::program::{Format, Precision};
+use serde_json::{Value, json};
+
+use super::args::{FormatArgs, ProgramArgs};
+use super::failure::Failure;
+use super::out::Out;
+use super::progress::seconds;
+use crate::backend::open::{Choice, open};
+use crate::backend::{Arithmetic, Backend, Target};
+use crate::cache::Cache;
+use crate::load::{Loaded, load};
+use crate::matrix::statistics::Statistics;
+use crate::matrix::{Csr, Matrix, file};
+use crate::solve::Error;
+use crate::sparse::choice::{self, Ranking};
+use crate::sparse::cost::Cost;
+use crate::sparse::known;
+use crate::sparse::measured::{self, Trial};
+use crate::sparse::system::{self, Choices};
+
+/// Tolerance and iterations of a system, where the command line says nothing.
+const TOLERANCE: f64 = 1e-8;
+const ITERATIONS: u32 = 10_000;
+
+/// Where a system is to be solved: what formats are ranked for, and how they are measured if at all.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// Nothing runs; a choice by measurement is refused.
+    Nowhere(Target),
+    /// A back end.
+    Backend(Choice),
+}
+
+/// A chosen format and why.
+pub(super) struct Chosen {
+    pub(super) format: Format,
+    why: String,
+    trials: Vec<Trial>,
+    ranking: Option<Ranking>,
+}
+
+/// A matrix that is ready to be solved with.
+pub(super) struct System {
+    name: String,
+    matrix: Matrix,
+    pub(super) stored: Stored,
+    pub(super) facts: Vec<KnownFact>,
+    pub(super) choices: Choices,
+    chosen: Chosen,
+    conversion_seconds: f64,
+}
+
+/// Reads the matrix and brings it to a format; returns it with the program that solves it.
+pub(super) fn system(args: &ProgramArgs, path: &Path, place: Place) -> Result<(Loaded, System), Failure> {
+    let matrix = read(path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let facts = known::facts(&Statistics::of(&matrix.csr));
+    let declarations = args.matrix.format.formats.as_deref().map(load).transpose()?;
+    let choices = choices(args, &name, &matrix.csr, &facts, declarations.as_ref());
+    let loaded = system::program(matrix.csr.rows(), &choices, declarations.as_ref())?;
+    let products = f64::from(ITERATIONS);
+    let chosen = format(&matrix.csr, &args.matrix.format, declarations.as_ref(), choices.precision, place, products)?;
+    let begin = Instant::now();
+    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program.problems[0].preconditioner)?;
+    let conversion_seconds = begin.elapsed().as_secs_f64();
+    Ok((loaded, System { name, matrix, stored, facts, choices, chosen, conversion_seconds }))
+}
+
+/// Reads a matrix and says what was noticed.
+pub(super) fn read(path: &Path) -> Result<Matrix, Failure> {
+    let matrix = file::read(path).map_err(Failure::Input)?;
+    matrix.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    Ok(matrix)
+}
+
+fn choices(
+    args: &ProgramArgs,
+    name: &str,
+    matrix: &Csr,
+    facts: &[KnownFact],
+    declarations: Option<&Loaded>,
+) -> Choices {
+    let given = &args.matrix;
+    let refuted = |fact: Fact| facts.iter().any(|known| known.fact == fact && known.standing == Standing::Refuted);
+    let solver = given.solver.clone().unwrap_or_else(|| {
+        let name = match (refuted(Fact::Symmetric), refuted(Fact::PositiveDefinite)) {
+            (true, _) => "bicgstab",
+            (false, true) => "minres",
+            (false, false) => "pcg",
+        };
+        name.to_string()
+    });
+    let preconditioner = given.preconditioner.clone().unwrap_or_else(|| {
+        let fits = takes_preconditioner(&solver, declarations) && diagonal_fits(&solver, matrix);
+        if fits { "jacobi" } else { "identity" }.to_string()
+    });
+    Choices {
+        name: name.to_string(),
+        solver,
+        preconditioner,
+        tolerance: TOLERANCE,
+        against: given.relative_to.map(Into::into).unwrap_or_default(),
+        iterations: ITERATIONS,
+        precision: args.precision.unwrap_or(Precision::F64),
+        restart: given.restart_every,
+    }
+}
+
+/// Whether a solver has a second operator.
+fn takes_preconditioner(solver: &str, declarations: Option<&Loaded>) -> bool {
+    let name = solver.split('(').next().unwrap_or_default().trim();
+    let own = declarations.and_then(|loaded| loaded.program.solvers.iter().find(|solver| solver.name == name).cloned());
+    own.or_else(|| library::solver(name)).is_some_and(|solver| solver.operators.len() > 1)
+}
+
+/// Whether jacobi can be used unasked: nowhere zero, and positive for a solver that needs that of it.
+fn diagonal_fits(solver: &str, matrix: &Csr) -> bool {
+    let any_sign = solver.starts_with("bicgstab");
+    matrix.is_square()
+        && (0..matrix.rows()).all(|row| matrix.get(row, row).is_some_and(|d| d > 0.0 || (any_sign && d != 0.0)))
+}
+
+/// Chooses a format; `products` is how many products the choice has to pay for the conversion.
+pub(super) fn format(
+    matrix: &Csr,
+    args: &FormatArgs,
+    declarations: Option<&Loaded>,
+    precision: Precision,
+    place: Place,
+    products: f64,
+) -> Result<Chosen, Failure> {
+    let all = choice::formats(declarations.map(|loaded| &loaded.program));
+    if args.format != "auto" && args.format != "measure" {
+        let names: Vec<&str> = all.iter().map(|format| format.name.as_str()).collect();
+        let unknown = || {
+            let names = names.join(", ");
+            Failure::Usage(format!("no format is called `{}`; there are auto, measure, {names}", args.format))
+        };
+        let format = all.iter().find(|format| format.name == args.format).cloned().ok_or_else(unknown)?;
+        return Ok(Chosen { format, why: "as asked for".to_string(), trials: Vec::new(), ranking: None });
+    }
+    let ranking = choice::rank(matrix, &all, precision, target(place)?);
+    let (best, why) = ranking.best().map_err(Failure::Input)?;
+    let mut chosen = Chosen { format: best.format.clone(), why, trials: Vec::new(), ranking: None };
+    if args.format == "measure" {
+        let Place::Backend(backend) = place else {
+            return Err(Failure::Usage(
+                "--format measure needs a back end; solve, bench and spmv have one".to_string(),
+            ));
+        };
+        let (best, trials) = measured::best(matrix, &ranking, precision, products, &mut || backend_of(backend))?;
+        let name = &trials[best].format;
+        if let Some(candidate) = ranking.candidates.iter().find(|candidate| candidate.format.name == *name) {
+            chosen.format = candidate.format.clone();
+        }
+        chosen.why = format!("the fastest of {} for {products:.0} products, conversion included", trials.len());
+        chosen.trials = trials;
+    }
+    chosen.ranking = Some(ranking);
+    Ok(chosen)
+}
+
+/// Opens a back end.
+pub(super) fn backend_of(choice: Choice) -> Result<Box<dyn Backend>, Error> {
+    Ok(open(choice, Arithmetic::default(), &Arc::new(Cache::of_user()))?.backend)
+}
+
+fn target(place: Place) -> Result<Target, Failure> {
+    match place {
+        Place::Nowhere(target) | Place::Backend(Choice::Interp(target)) => Ok(target),
+        Place::Backend(Choice::Cuda(_)) => Ok(Target::Cuda),
+        Place::Backend(Choice::Host) => Ok(Target::Host),
+        Place::Backend(Choice::Auto) => Ok(backend_of(Choice::Auto)?.target()),
+    }
+}
+
+impl Chosen {
+    /// Lines for people, below a title.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("  chosen      {}", self.why)];
+        for trial in &self.trials {
+            let (name, time) = (&trial.format, seconds(trial.product_seconds));
+            let conversion = seconds(trial.conversion_seconds);
+            lines.push(format!("              {name}: {time} a product, converted in {conversion}"));
+        }
+        lines
+    }
+
+    /// The same for programs.
+    pub(super) fn object(&self) -> Value {
+        let ranking = self.ranking.as_ref();
+        let ranked = ranking.map(|ranking| {
+            let one = |candidate: &choice::Candidate| {
+                json!({
+                    "format": candidate.format.name,
+                    "predicted_seconds": candidate.seconds,
+                    "product_bytes": candidate.cost.product_bytes,
+                })
+            };
+            ranking.candidates.iter().map(one).collect::<Vec<_>>()
+        });
+        let refused = ranking.map(|ranking| {
+            ranking.refused.iter().map(|(name, why)| json!({ "format": name, "why": why })).collect::<Vec<_>>()
+        });
+        json!({ "why": self.why, "measured": self.trials, "ranked": ranked, "refused": refused })
+    }
+}
+
+impl System {
+    /// The right-hand side where none is given, and the solution that it has, if that is known: the file's own, else the
+    /// sums of rows, whose solution is all ones.
+    pub(super) fn right_hand_side(&self) -> (Vec<f64>, Option<Vec<f64>>) {
+        let vectors = &self.matrix.vectors;
+        match vectors.right_hand_sides.first() {
+            Some(rhs) => (rhs.clone(), vectors.solutions.first().cloned()),
+            None => {
+                let ones = vec![1.0; self.matrix.csr.columns()];
+                (self.matrix.csr.multiply(&ones), Some(ones))
+            }
+        }
+    }
+
+    /// The guess of the file.
+    pub(super) fn guess(&self) -> Option<Vec<f64>> {
+        self.matrix.vectors.guesses.first().cloned()
+    }
+
+    /// The tolerance as the solver takes it; `given` is that of the command line.
+    pub(super) fn tolerance(&self, given: Option<f64>, rhs: &[f64], guess: Option<&[f64]>) -> f64 {
+        let choices = Choices { tolerance: given.unwrap_or(self.choices.tolerance), ..self.choices.clone() };
+        system::tolerance(&choices, &self.matrix.csr, rhs, guess)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::of(&self.stored.layout, self.choices.precision)
+    }
+
+    /// What is solved with, for people.
+    pub(super) fn text(&self, out: &mut Out) -> Result<(), Failure> {
+        let csr = &self.matrix.csr;
+        let Choices { solver, preconditioner, .. } = &self.choices;
+        out.line(format!(
+            "  matrix      {}: {} rows, {} entries; {solver}, {preconditioner}",
+            self.name,
+            csr.rows(),
+            csr.entries()
+        ))?;
+        out.line(format!("  format      {}", storage(&self.chosen.format.name, &self.cost())))?;
+        self.chosen.lines().iter().try_for_each(|line| out.line(line))?;
+        out.line(format!("  conversion  {}", seconds(self.conversion_seconds)))
+    }
+
+    /// What is solved with, for programs.
+    pub(super) fn object(&self) -> Value {
+        json!({
+            "file": self.name,
+            "form": self.matrix.form,
+            "rows": self.matrix.csr.rows(),
+            "entries": self.matrix.csr.entries(),
+            "solver": self.choices.solver,
+            "preconditioner": self.choices.preconditioner,
+            "restart": self.choices.restart,
+            "format": self.chosen.format.name,
+            "cost": self.cost(),
+            "choice": self.chosen.object(),
+            "conversion_seconds": self.conversion_seconds,
+        })
+    }
+}
+
+/// A format's storage in a line.
+pub(super) fn storage(name: &str, cost: &Cost) -> String {
+    format!(
+        "{name}: {:.2} bytes an entry, padding {:.1} %, {:.1} % of ELLPACK's storage",
+        cost.bytes_per_entry,
+        100.0 * cost.padding,
+        100.0 * cost.against_ellpack
+    )
+}

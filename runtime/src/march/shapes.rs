@@ -1,0 +1,56 @@
+//! Shapes of element kernels, changed by words: `fusion=two`, `parallel=8`.
+
+use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Variant};
+
+/// What can be changed, and to what.
+const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, unroll, gather, resident=N, \
+                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch=yes|no";
+
+/// Changes one part of a variant.
+///
+/// # Errors
+/// A part or value that does not exist.
+pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), String> {
+    let wrong = || format!("`{key}={value}` is no part of a variant; there are {KEYS}");
+    let number = || value.parse::<u32>().map_err(|_| wrong());
+    let home = || match value {
+        "shared" => Ok(Home::Shared),
+        "cache" => Ok(Home::Cache),
+        _ => Err(wrong()),
+    };
+    match key {
+        "fusion" => {
+            variant.fusion = match value {
+                "one" => Fusion::One,
+                "two" => Fusion::Two,
+                "three" => Fusion::Three,
+                _ => return Err(wrong()),
+            }
+        }
+        "parallel" => variant.parallel = number()?,
+        "inline" => variant.inline = number()?,
+        "rows" => variant.rows = number()?,
+        "sequential" => variant.sequential = number()?,
+        "unroll" => variant.unroll = number()?,
+        "gather" => variant.gather = number()?,
+        "resident" => variant.resident = Some(number()?).filter(|blocks| *blocks > 0),
+        "fields" => variant.fields = home()?,
+        "matrices" => variant.matrices = home()?,
+        "geometry" => {
+            variant.geometry = match value {
+                "stored" => Geometry::Stored,
+                "vertices" => Geometry::Vertices,
+                _ => return Err(wrong()),
+            }
+        }
+        "prefetch" => {
+            variant.prefetch = match value {
+                "yes" => true,
+                "no" => false,
+                _ => return Err(wrong()),
+            }
+        }
+        _ => return Err(wrong()),
+    }
+    Ok(())
+}

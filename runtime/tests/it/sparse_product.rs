@@ -1,0 +1,89 @@
+//! Products in every format, on every kind of matrix and on hostile shapes, on the host and interpreted as for both
+//! targets; the result's buffer holds NaN before.
+
+use kernelwright::backend::host::{HostBackend, HostOptions};
+use kernelwright::backend::interp::{InterpBackend, InterpOptions};
+use kernelwright::backend::{Backend, Target};
+use kernelwright::inputs::random;
+use kernelwright::matrix::{Csr, Entry, Symmetry, Triplets, kinds};
+use kernelwright::sparse::choice::formats;
+use kernelwright::sparse::product::{Product, convert};
+use kernelwright_syntax::program::Precision;
+
+fn matrix(rows: usize, columns: usize, places: impl IntoIterator<Item = (usize, usize)>) -> Csr {
+    let entry = |(n, (row, column))| Entry { row, column, value: random::uniform(5, n as u64) };
+    let entries = places.into_iter().enumerate().map(entry).collect();
+    Triplets { rows, columns, symmetry: Symmetry::General, parts: vec![entries] }.into_csr().expect("small").0
+}
+
+/// Shapes that break assumptions, by name.
+fn hostile() -> Vec<(String, Csr)> {
+    let arrow = (0..70).flat_map(|n| [(0, n), (n, 0), (n, n)]);
+    let shapes = [
+        ("one entry", matrix(1, 1, [(0, 0)])),
+        ("only the last place", matrix(65, 65, [(64, 64)])),
+        ("no entries", matrix(40, 40, [])),
+        ("one full row", matrix(100, 100, (0..100).map(|n| (37, n)).chain((0..100).map(|n| (n, n))))),
+        ("an arrow", matrix(70, 70, arrow)),
+        ("dense", matrix(33, 33, (0..33 * 33).map(|n| (n / 33, n % 33)))),
+        ("empty rows", matrix(90, 90, (0..90).filter(|n| n % 3 == 0).flat_map(|n| [(n, 89 - n), (n, n)]))),
+        ("wide", matrix(20, 95, (0..20).flat_map(|n| [(n, n), (n, 94 - n), (n, 50)]))),
+        ("tall", matrix(95, 20, (0..95).map(|n| (n, n % 20)))),
+        ("far columns", matrix(3, 65_600, [(0, 0), (0, 40_000), (0, 65_599), (2, 65_537), (2, 5)])),
+    ];
+    shapes.map(|(name, matrix)| (name.to_string(), matrix)).into()
+}
+
+fn kinds_of(scale: f64) -> Vec<(String, Csr)> {
+    kinds::all(scale).iter().map(|kind| (kind.name.to_string(), kind.build())).collect()
+}
+
+/// Multiplies with every format; errors of rounding at most gamma_n |A| |x|.
+#[track_caller]
+fn check(matrices: &[(String, Csr)], precision: Precision, open: &dyn Fn() -> Box<dyn Backend>) {
+    for (name, matrix) in matrices {
+        let x = random::fill(9, 0, matrix.columns());
+        let exact = matrix.multiply(&x);
+        for format in formats(None) {
+            let stored = convert(matrix, &format).expect("every format of the library stores every matrix");
+            let mut product = Product::compile(&stored, precision, &[], open()).expect("it compiles");
+            let y = product.multiply(&x).expect("it runs");
+            assert_eq!(y.len(), matrix.rows());
+            for row in 0..matrix.rows() {
+                let magnitude: f64 = matrix.row(row).map(|(column, value)| (value * x[column]).abs()).sum();
+                let roundoff = if precision == Precision::F32 { 2f64.powi(-24) } else { 2f64.powi(-53) };
+                let allowed = 2.0 * (matrix.row_length(row) as f64 + 2.0) * roundoff * magnitude;
+                let error = (y[row] - exact[row]).abs();
+                let place = format!("{name} in {}, {precision:?}, row {row}", format.name);
+                assert!(error <= allowed, "{place}: {} instead of {}", y[row], exact[row]);
+            }
+        }
+    }
+}
+
+fn interp(target: Target) -> Box<dyn Backend> {
+    Box::new(InterpBackend::new(InterpOptions { target, ..InterpOptions::default() }))
+}
+
+#[test]
+fn interpreted_for_the_host() {
+    check(&hostile(), Precision::F32, &|| interp(Target::Host));
+    check(&kinds_of(1e-5), Precision::F64, &|| interp(Target::Host));
+}
+
+#[test]
+fn interpreted_for_cuda() {
+    check(&hostile(), Precision::F64, &|| interp(Target::Cuda));
+    check(&kinds_of(1e-5), Precision::F32, &|| interp(Target::Cuda));
+}
+
+#[test]
+fn on_the_host() {
+    let open = || -> Box<dyn Backend> { Box::new(HostBackend::new(HostOptions::default()).expect("a compiler")) };
+    if HostBackend::new(HostOptions::default()).is_err() {
+        eprintln!("skipped: there is no C compiler");
+        return;
+    }
+    check(&hostile(), Precision::F64, &open);
+    check(&kinds_of(1e-4), Precision::F32, &open);
+}
