@@ -199,7 +199,7 @@ impl Verifier<'_> {
         for (number, arm) in branch.arms.iter().enumerate() {
             match arm.when {
                 When::Scalar(node) => self.reads("a branch", node, Some(Type::Scalar)),
-                When::Every(n) if n == 0 => self.error("a branch runs on every 0th round".to_owned()),
+                When::Every(0) => self.error("a branch runs on every 0th round".to_owned()),
                 When::Every(_) => {}
             }
             self.inner(&arm.body, |v| {

@@ -3,7 +3,7 @@
 //! [`loops::Program`]: crate::loops::Program
 
 use crate::kernel::{Element, Kernel};
-use crate::loops::Version;
+use crate::loops::{SumId, Version};
 
 /// Mapped kernels and how to launch them.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,20 @@ pub struct Module {
     pub vector_len: u64,
     /// Element type of vectors and data.
     pub real: Element,
+}
+
+impl Module {
+    /// The buffer with the partial sums of a sum, one per block; none where the program has no such sum.
+    pub fn partial_sums(&self, sum: SumId) -> Option<usize> {
+        // Tables, which come first, have names of the program.
+        let name = partial_name(sum);
+        self.buffers.iter().rposition(|buffer| buffer.name == name)
+    }
+}
+
+/// Name of the buffer with the partial sums of a sum.
+pub(crate) fn partial_name(sum: SumId) -> String {
+    format!("partial_{}", sum.0)
 }
 
 /// A kernel with its arguments, one per global buffer of the kernel.

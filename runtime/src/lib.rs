@@ -15,6 +15,7 @@ pub mod bandwidth;
 pub mod cache;
 pub mod pipeline;
 pub mod solve;
+pub mod tune;
 pub mod march;
 pub mod probe;
 pub mod outputs;

@@ -9,7 +9,7 @@ use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::VectorId;
 use kernelwright_codegen::lower::{self, LowerError};
-use kernelwright_codegen::map::{self, MapError, Options, Variant};
+use kernelwright_codegen::map::{self, MapError, Options, Own, Variant};
 use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::schedule::Arithmetic;
@@ -127,6 +127,15 @@ fn trace_in(
     Ok(graph)
 }
 
+/// The operator that the loop solves with: in mixed precision without boundary values.
+///
+/// # Errors
+/// An operator the compiler cannot handle.
+pub fn operator_of_loop(program: &Program, problem: &Problem) -> Result<math::Operator, Error> {
+    let operator = operator(program, problem)?;
+    Ok(if problem.precision == Precision::Mixed { correct::homogeneous(&operator) } else { operator })
+}
+
 /// All stages from an operator up to the loop as sweeps and fences; `schedule` is a name, or none for the one that is
 /// preferred on the target.
 ///
@@ -183,11 +192,15 @@ fn plan_within(
 /// of the PCG schedules measured on two cores of a Zen 3 and on an H200, in f64 and f32.
 const OPERATIONS_PER_WORD: f64 = 16.0;
 
+/// Memory traffic and operations of a schedule, as words a point and iteration.
+pub fn weight(plan: &Plan) -> f64 {
+    plan.cost.words + plan.cost.flops / OPERATIONS_PER_WORD
+}
+
 /// The schedule that should be fastest where nothing was measured: of those with the program's own arithmetic, the
 /// one with least memory traffic and operations. A delayed solution costs vectors and kernels for a fraction of a word;
 /// it is used when asked for by name.
 fn preferred(plans: &[Plan]) -> usize {
-    let weight = |plan: &Plan| plan.cost.words + plan.cost.flops / OPERATIONS_PER_WORD;
     let fit = |plan: &Plan| {
         plan.schedule.arithmetic == Arithmetic::Same && plan.schedule.main.as_ref().is_none_or(|m| m.delay == 1)
     };
@@ -195,10 +208,11 @@ fn preferred(plans: &[Plan]) -> usize {
     fitting.min_by(|a, b| weight(&plans[*a]).total_cmp(&weight(&plans[*b]))).unwrap_or(0)
 }
 
-/// Maps a scheduled loop to kernels of a target; `set` changes parts of the default variant.
+/// Maps a scheduled loop to kernels of a target; `set` changes parts of the default variant, for all kernels (`block`)
+/// or for one, which then counts (`update_u_r.block`).
 ///
 /// # Errors
-/// A loop the mapping cannot handle.
+/// A loop the mapping cannot handle; a part or a kernel that does not exist.
 pub fn module(
     loops: &loops::Program,
     target: Target,
@@ -215,14 +229,30 @@ pub fn module(
         Precision::F64 => Element::F64,
     };
     let mut variant = Variant::for_space(target, &loops.operator.space);
-    for (key, value) in set {
+    for (key, value) in set.iter().filter(|(key, _)| !key.contains('.')) {
         variant.set(key, value).map_err(Error::Usage)?;
     }
+    let own = own_variants(loops, &variant, set)?;
     let options = Options { target, precision, history_len: history_len(limit), variant };
-    map::map(loops, &options).map_err(|error| match error {
+    map::map_each(loops, &options, &own).map_err(|error| match error {
         MapError::Unsupported(_) | MapError::Precision(_) | MapError::Variant(_) => Error::Input(error.to_string()),
         MapError::Internal(what) => Error::Internal(what),
     })
+}
+
+/// Variants of single kernels: parts whose keys begin with the name of a sweep or fence.
+fn own_variants(loops: &loops::Program, base: &Variant, set: &[(String, String)]) -> Result<Own, Error> {
+    let mut own = Own::new();
+    for (key, value) in set {
+        let Some((kernel, part)) = key.split_once('.') else { continue };
+        let mut names = loops.sweeps.iter().map(|s| &s.name).chain(loops.fences.iter().map(|f| &f.name));
+        if !names.any(|name| name == kernel) {
+            return Err(Error::Usage(format!("no kernel of schedule {} is called `{kernel}`", loops.name)));
+        }
+        let variant = own.entry(kernel.to_string()).or_insert_with(|| base.clone());
+        variant.set(part, value).map_err(Error::Usage)?;
+    }
+    Ok(own)
 }
 
 /// Measures that the history holds for an iteration limit. It is part of the kernels, so that a limit a little higher

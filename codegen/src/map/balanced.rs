@@ -158,7 +158,6 @@ impl Parts<'_, '_, '_, '_> {
     fn marks(&mut self, last: Expr) -> Result<(), MapError> {
         let start = self.eval.stored(Role::ChunkStart)?;
         let eval = &mut *self.eval;
-        eval.b.comment("first entries of the rows that begin in the tile");
         let row = eval.open_loop("row");
         let from = fold::var(eval.b.bind_here("from", load_at(start, fold::var(row))));
         let next = load_at(start, fold::add(fold::var(row), fold::int(1)));
@@ -183,7 +182,6 @@ impl Parts<'_, '_, '_, '_> {
         let (column, values) = (self.eval.stored(Role::Column)?, self.eval.stored(Role::Value)?);
         let zero = fold::real(0.0, self.eval.cx.real);
         let eval = &mut *self.eval;
-        eval.b.comment("terms, side by side");
         let item = eval.open_loop("item");
         let position = fold::add(fold::mul(fold::var(item), fold::int(i64::from(LANES))), Expr::Lane(0));
         let position = fold::var(eval.b.bind_here("position", position));
@@ -203,7 +201,6 @@ impl Parts<'_, '_, '_, '_> {
     /// A lane's consecutive terms; rows that begin and end among them are done.
     fn add_up(&mut self) -> Found {
         let zero = fold::real(0.0, self.eval.cx.real);
-        self.eval.b.comment("the lane's own terms, consecutive ones");
         let before = self.eval.b.declare("before", zero.clone());
         let tail = self.eval.b.declare("tail", zero.clone());
         let seen = self.eval.b.declare("seen", fold::int(0));
@@ -234,7 +231,6 @@ impl Parts<'_, '_, '_, '_> {
         let group = fold::int(i64::from(GROUP));
         let in_group = self.eval.b.bind("in_group", fold::rem(Expr::Lane(0), group.clone()));
         let number = self.eval.b.bind("group", fold::div(Expr::Lane(0), group));
-        self.eval.b.comment("what is open before the lane: a scan over lanes that starts anew where a row begins");
         let scanned = self.scan(found, &in_group);
         let (carry, carry_last) = self.across(&scanned, &in_group, number);
         let b = &mut self.eval.b;

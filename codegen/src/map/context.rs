@@ -8,7 +8,7 @@ use crate::format::Kind;
 use crate::kernel::{Element, IndexWidth, Kernel, Type};
 use crate::loops::{FenceId, Program, SumId, ValueId};
 use crate::math::{Grid, Operator};
-use crate::module::{Arg, ModuleBuffer};
+use crate::module::{Arg, ModuleBuffer, partial_name};
 
 /// A kernel with the arguments of its launch.
 pub(super) type Made = (Kernel, Vec<Arg>);
@@ -126,7 +126,7 @@ impl<'a> Context<'a> {
 
     /// The module buffer for the partial sums of a sum, one per block.
     pub(super) fn partial(&mut self, sum: SumId, blocks: u64) -> usize {
-        let number = self.buffer(format!("partial_{}", sum.0), Element::F64, blocks);
+        let number = self.buffer(partial_name(sum), Element::F64, blocks);
         self.partials[sum.0] = Some((number, blocks));
         number
     }

@@ -27,6 +27,7 @@ mod march;
 mod matrix;
 mod names;
 mod partition;
+mod parts;
 mod point;
 mod position;
 mod reading;
@@ -48,6 +49,7 @@ use crate::loops::{Granule, Program, SweepId, ValueKind};
 use crate::module::{Arg, Launch, Module};
 
 use context::{Closing, Context};
+pub use parts::{Part, Work};
 pub use variant::{Finish, Variant};
 
 /// What kernels are made for.
@@ -89,8 +91,21 @@ pub enum MapError {
     Internal(String),
 }
 
+/// Variants of single kernels, by the names of sweeps and fences; all others have that of the [`Options`].
+pub type Own = BTreeMap<String, Variant>;
+
 /// Maps a program to kernels.
 pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
+    map_each(program, options, &Own::new())
+}
+
+/// Maps a program to kernels, some of which have a variant of their own.
+pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Module, MapError> {
+    let mut of = BTreeMap::new();
+    for (name, variant) in own {
+        variant.check()?;
+        of.insert(name.as_str(), Options { variant: variant.clone(), ..options.clone() });
+    }
     let mut context = Context::new(program, options)?;
     let last = options.target == Target::Cuda
         && options.variant.fence != Some(Finish::Own)
@@ -103,9 +118,14 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
     let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
+        context.options = of.get(sweep.name.as_str()).unwrap_or(options);
         if program.operator.space.rows().is_some() {
             sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
+        }
+        let finish = context.options.variant.fence;
+        if finish == Some(Finish::Own) {
+            closing.remove(&SweepId(number));
         }
         context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
@@ -115,7 +135,7 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
         };
         let buffers = context.buffers.len();
         let mut made = make(&mut context)?;
-        let many = made.0.grid.iter().product::<u64>() > FEW_BLOCKS && options.variant.fence.is_none();
+        let many = made.0.grid.iter().product::<u64>() > FEW_BLOCKS && finish.is_none();
         if many && closing.remove(&SweepId(number)).is_some() {
             // Too many blocks to let each of them wait for its stores.
             context.closing = None;
@@ -141,6 +161,7 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
             output.fences.push(Vec::new());
             continue;
         }
+        context.options = of.get(fence.name.as_str()).unwrap_or(options);
         let made = fence::kernel(&context, fence)?;
         let launch = output.launch(made);
         output.fences.push(vec![launch]);

@@ -161,7 +161,7 @@ impl Variant {
     }
 
     /// Keys and values, in order.
-    fn entries(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn entries(&self) -> Vec<(&'static str, String)> {
         let auto = |n: Option<u32>| n.map_or("auto".to_string(), |n| n.to_string());
         let fence = match self.fence {
             None => "auto",
@@ -194,7 +194,10 @@ impl Variant {
     }
 
     /// Whether kernels can have these shapes.
-    pub(super) fn check(&self) -> Result<(), MapError> {
+    ///
+    /// # Errors
+    /// A shape that no kernel can have.
+    pub fn check(&self) -> Result<(), MapError> {
         let lanes = |block: [u32; 2], what: &str| {
             let total = u64::from(block[0]) * u64::from(block[1]);
             if total == 0 || !total.is_multiple_of(32) || total > 1024 {

@@ -10,13 +10,14 @@ pub mod log;
 pub mod nvrtc;
 mod vector;
 
+use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
 use super::units::{self, CompileTimes, Unit};
 use super::{
     Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
-    VectorMut, VectorRef,
+    VectorMut, VectorRef, blame,
 };
 use crate::cache::Cache;
 use ffi::{Block, Device, Failure, Function, Graph, Pinned, Shape};
@@ -293,6 +294,22 @@ impl CudaBackend {
     }
 }
 
+/// NVRTC in any thread; the card measures meanwhile.
+impl Build for Images {
+    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+        super::verified(kernels)?;
+        let source = print::cuda_with_lines(kernels);
+        let options = Nvrtc::options(self.architecture, self.form, self.arithmetic, false);
+        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
+        let compiled = self.nvrtc.compile(&source.text, name, &options, self.form);
+        compiled.map(|compiled| compiled.image).map_err(|error| blame::name_kernel(error, &source))
+    }
+
+    fn beside(&self) -> bool {
+        true
+    }
+}
+
 impl Backend for CudaBackend {
     fn describe(&self) -> String {
         let facts = &self.device.facts;
@@ -449,6 +466,27 @@ impl Backend for CudaBackend {
             buffers: live.blocks.load(Relaxed),
             bytes: live.bytes.load(Relaxed),
             ..self.counters
+        }
+    }
+
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        Some(Arc::new(self.images.clone()))
+    }
+
+    fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        let loaded = self.load(&Unit::of_all(kernels), unit.to_vec(), kernels)?;
+        Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
+    }
+
+    fn identity(&self) -> Identity {
+        let facts = &self.device.facts;
+        let (major, minor) = self.images.nvrtc.version;
+        let driver = ffi::driver().map_or_else(|why| why, |driver| format!("{:?}", driver.version));
+        Identity {
+            device: format!("{} (sm_{})", facts.name, facts.capability),
+            driver,
+            compiler: format!("NVRTC {major}.{minor}"),
+            options: Nvrtc::options(self.images.architecture, self.images.form, self.images.arithmetic, false),
         }
     }
 

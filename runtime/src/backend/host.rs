@@ -9,11 +9,12 @@ mod ffi;
 pub mod memory;
 mod pool;
 
+use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
 use super::units::{self, Built, CompileTimes, Unit};
-use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle};
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, blame};
 use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
 use ffi::{Library, Memory};
@@ -141,16 +142,43 @@ impl HostBackend {
     }
 }
 
+/// Only kernels of one lane a block run here.
+fn for_host(kernels: &[Kernel]) -> Result<(), BackendError> {
+    if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
+        let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
+        return Err(BackendError::Argument(text));
+    }
+    Ok(())
+}
+
+/// The C compiler in any thread; it takes the cores that kernels are measured on.
+struct HostBuild {
+    compiler: Compiler,
+    arithmetic: Arithmetic,
+}
+
+impl Build for HostBuild {
+    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+        for_host(kernels)?;
+        super::verified(kernels)?;
+        let source = print::c_with_lines(kernels);
+        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
+        let library = self.compiler.compile(&source.text, name, self.arithmetic);
+        library.map_err(|error| blame::name_kernel(error, &source))
+    }
+
+    fn beside(&self) -> bool {
+        false
+    }
+}
+
 impl Backend for HostBackend {
     fn describe(&self) -> String {
         format!("host: {} threads, {}", self.pool.threads(), self.compiler.version)
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        if let Some(kernel) = kernels.iter().find(|kernel| kernel.lane_count() != 1 || kernel.waits_for_grid()) {
-            let text = format!("kernel {} is not for the host: it has several lanes or a grid barrier", kernel.name);
-            return Err(BackendError::Argument(text));
-        }
+        for_host(kernels)?;
         let (mut times, mut counters) = (self.times, self.counters);
         let units = units::build(kernels, print::c_with_lines, &mut counters, &mut times, |unit| self.library(unit))?;
         self.counters = counters;
@@ -232,6 +260,36 @@ impl Backend for HostBackend {
 
     fn counters(&self) -> Counters {
         self.counters
+    }
+
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        Some(Arc::new(HostBuild { compiler: self.compiler.clone(), arithmetic: self.arithmetic }))
+    }
+
+    fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        let loaded = self.load(&[(Unit::of_all(kernels), unit.to_vec())], kernels)?;
+        Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
+    }
+
+    fn identity(&self) -> Identity {
+        let options = Compiler::options(self.arithmetic).into_iter().map(str::to_owned);
+        Identity {
+            device: self.processor.clone(),
+            driver: String::new(),
+            compiler: self.compiler.identity().join("\n"),
+            options: options.collect(),
+        }
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.pool.threads())
+    }
+
+    fn set_threads(&mut self, threads: usize) -> Result<(), BackendError> {
+        if threads != self.pool.threads() {
+            self.pool = Pool::new(Some(threads))?;
+        }
+        Ok(())
     }
 
     fn notices(&mut self) -> Vec<String> {

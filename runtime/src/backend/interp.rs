@@ -64,12 +64,13 @@ impl Backend for InterpBackend {
         super::verified(kernels)?;
         let prepared = kernels.iter().map(Prepared::new).collect::<Result<Vec<_>, _>>().map_err(explain)?;
         self.counters.count_unit(true);
+        self.counters.modules += prepared.len() as u64;
         Ok(prepared.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {
         for handle in kernels {
-            self.kernels.take(handle.0);
+            self.counters.modules -= u64::from(self.kernels.take(handle.0).is_some());
         }
     }
 

@@ -9,6 +9,7 @@
 //! ([`Backend::notices`] collects what a user should hear).
 
 mod blame;
+pub mod build;
 pub mod convert;
 pub mod cuda;
 pub mod host;
@@ -21,7 +22,10 @@ mod units;
 pub mod vector;
 
 use kernelwright_codegen::kernel::{Element, Kernel};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use build::{Build, Identity};
 
 pub use units::CompileTimes;
 pub use vector::{DeviceVector, VectorMut, VectorRef};
@@ -114,6 +118,28 @@ pub trait Backend {
     fn counters(&self) -> Counters {
         Counters::default()
     }
+    /// What compiles for it in other threads, where anything does.
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        None
+    }
+    /// Loads a unit that its builder made from these kernels.
+    fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        let _ = unit;
+        self.compile(kernels)
+    }
+    /// What measurements on it depend on.
+    fn identity(&self) -> Identity {
+        Identity { device: self.describe(), ..Identity::default() }
+    }
+    /// Threads that run kernels, where their number can be chosen.
+    fn threads(&self) -> Option<usize> {
+        None
+    }
+    /// Chooses the number of threads; of no effect where there is no such choice.
+    fn set_threads(&mut self, threads: usize) -> Result<(), BackendError> {
+        let _ = threads;
+        Ok(())
+    }
     /// What the user should know (a cache that cannot be written, a damaged entry); each notice is given once.
     fn notices(&mut self) -> Vec<String> {
         Vec::new()
@@ -172,7 +198,7 @@ impl Recorded {
 }
 
 /// Resources of a compiled kernel on a device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// Its name.
     pub name: String,

@@ -1,91 +1,119 @@
-//! One back end for several engines, which then compute on each other's buffers in the order of their launches.
+//! One back end under several engines, so that their runs can alternate.
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kernelwright_codegen::kernel::{Element, Kernel};
 
+use super::build::{Build, Identity};
 use super::{
     Backend, BackendError, BufferHandle, CompileTimes, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
     VectorMut, VectorRef,
 };
 
-/// A back end that is held in several places. Handles are those of the one below.
+/// A handle of a back end; clones are handles of the same one.
 #[derive(Clone)]
-pub struct Shared(Rc<RefCell<Box<dyn Backend>>>);
+pub struct Shared {
+    inner: Rc<RefCell<Box<dyn Backend>>>,
+}
 
 impl Shared {
-    /// Takes a back end to share it.
+    /// The first handle.
     pub fn new(backend: Box<dyn Backend>) -> Shared {
-        Shared(Rc::new(RefCell::new(backend)))
+        Shared { inner: Rc::new(RefCell::new(backend)) }
+    }
+
+    /// The back end again, once all other handles are gone; otherwise the handle.
+    ///
+    /// # Errors
+    /// Another handle is alive.
+    pub fn into_inner(self) -> Result<Box<dyn Backend>, Shared> {
+        Rc::try_unwrap(self.inner).map(RefCell::into_inner).map_err(|inner| Shared { inner })
     }
 }
 
+/// No method of a back end calls one of another handle, so that a borrow never meets another one.
 impl Backend for Shared {
     fn describe(&self) -> String {
-        self.0.borrow().describe()
+        self.inner.borrow().describe()
     }
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
-        self.0.borrow_mut().compile(kernels)
+        self.inner.borrow_mut().compile(kernels)
     }
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
-        self.0.borrow_mut().allocate(element, len)
+        self.inner.borrow_mut().allocate(element, len)
     }
     fn free(&mut self, buffer: BufferHandle) {
-        self.0.borrow_mut().free(buffer);
+        self.inner.borrow_mut().free(buffer);
     }
     fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
-        self.0.borrow_mut().write(buffer, values)
+        self.inner.borrow_mut().write(buffer, values)
     }
     fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
-        self.0.borrow_mut().write_integers(buffer, values)
+        self.inner.borrow_mut().write_integers(buffer, values)
     }
     fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
-        self.0.borrow_mut().read(buffer, values)
+        self.inner.borrow_mut().read(buffer, values)
     }
     fn write_from(&mut self, buffer: BufferHandle, from: VectorRef) -> Result<(), BackendError> {
-        self.0.borrow_mut().write_from(buffer, from)
+        self.inner.borrow_mut().write_from(buffer, from)
     }
     fn read_into(&mut self, buffer: BufferHandle, into: VectorMut) -> Result<(), BackendError> {
-        self.0.borrow_mut().read_into(buffer, into)
+        self.inner.borrow_mut().read_into(buffer, into)
     }
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
-        self.0.borrow_mut().launch(kernel, args)
+        self.inner.borrow_mut().launch(kernel, args)
     }
     fn synchronize(&mut self) -> Result<(), BackendError> {
-        self.0.borrow_mut().synchronize()
+        self.inner.borrow_mut().synchronize()
     }
     fn release(&mut self, kernels: &[KernelHandle]) {
-        self.0.borrow_mut().release(kernels);
+        self.inner.borrow_mut().release(kernels);
     }
     fn target(&self) -> Target {
-        self.0.borrow().target()
+        self.inner.borrow().target()
     }
     fn small_problems_only(&self) -> Option<u64> {
-        self.0.borrow().small_problems_only()
+        self.inner.borrow().small_problems_only()
     }
     fn record(&mut self, launches: &[(KernelHandle, Vec<BufferHandle>)]) -> Result<Recorded, BackendError> {
-        self.0.borrow_mut().record(launches)
+        self.inner.borrow_mut().record(launches)
     }
     fn replay(&mut self, recorded: &Recorded) -> Result<(), BackendError> {
-        self.0.borrow_mut().replay(recorded)
+        self.inner.borrow_mut().replay(recorded)
     }
     fn forget(&mut self, recorded: Recorded) {
-        self.0.borrow_mut().forget(recorded);
+        self.inner.borrow_mut().forget(recorded);
     }
     fn time(&mut self, recorded: &Recorded) -> Result<f64, BackendError> {
-        self.0.borrow_mut().time(recorded)
+        self.inner.borrow_mut().time(recorded)
     }
     fn kernel_info(&self, kernel: KernelHandle) -> Option<KernelInfo> {
-        self.0.borrow().kernel_info(kernel)
+        self.inner.borrow().kernel_info(kernel)
     }
     fn compile_times(&self) -> CompileTimes {
-        self.0.borrow().compile_times()
+        self.inner.borrow().compile_times()
     }
     fn counters(&self) -> Counters {
-        self.0.borrow().counters()
+        self.inner.borrow().counters()
     }
     fn notices(&mut self) -> Vec<String> {
-        self.0.borrow_mut().notices()
+        self.inner.borrow_mut().notices()
+    }
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        self.inner.borrow().builder()
+    }
+    fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
+        self.inner.borrow_mut().load_built(kernels, unit)
+    }
+    fn identity(&self) -> Identity {
+        self.inner.borrow().identity()
+    }
+    fn threads(&self) -> Option<usize> {
+        self.inner.borrow().threads()
+    }
+    fn set_threads(&mut self, threads: usize) -> Result<(), BackendError> {
+        self.inner.borrow_mut().set_threads(threads)
     }
 }

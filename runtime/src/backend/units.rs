@@ -50,6 +50,16 @@ pub(super) struct Unit {
 }
 
 impl Unit {
+    /// A unit of all kernels whose source is not of interest any more.
+    pub(super) fn of_all(kernels: &[Kernel]) -> Unit {
+        let names = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+        Unit {
+            kernels: (0..kernels.len()).collect(),
+            names,
+            source: kernelwright_codegen::print::c_with_lines::<Kernel>(&[]),
+        }
+    }
+
     /// Name of the unit's file in a log.
     pub(super) fn name(&self) -> &str {
         self.names.first().map_or("unit", String::as_str)

@@ -56,7 +56,7 @@ impl VectorRef<'_> {
     }
 
     /// The values where they are in the host's memory.
-    pub(super) fn on_host(self) -> Result<Vec<f64>, BackendError> {
+    pub(crate) fn on_host(self) -> Result<Vec<f64>, BackendError> {
         match self {
             VectorRef::F64(values) => Ok(values.to_vec()),
             VectorRef::F32(values) => Ok(values.iter().map(|value| f64::from(*value)).collect()),
@@ -90,7 +90,7 @@ impl VectorMut<'_> {
     }
 
     /// Has `read` fill the vector where it is in the host's memory.
-    pub(super) fn fill(self, read: impl FnOnce(&mut [f64]) -> Result<(), BackendError>) -> Result<(), BackendError> {
+    pub(crate) fn fill(self, read: impl FnOnce(&mut [f64]) -> Result<(), BackendError>) -> Result<(), BackendError> {
         match self {
             VectorMut::F64(values) => read(values),
             VectorMut::F32(values) => {

@@ -3,12 +3,14 @@
 mod matrix;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kernelwright_syntax::program::Precision;
 
 use crate::backend::Target;
 use crate::backend::open::Choice;
+use crate::tune::strategy::Choice as Strategy;
 
 pub(super) use matrix::{FormatArgs, MatrixArgs, SpmvArgs};
 
@@ -52,6 +54,8 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Solve repeatedly and report times and memory traffic.
     Bench(Box<BenchArgs>),
+    /// Find the best schedule and variants for the device at hand; every candidate is proven before it is timed.
+    Tune(Box<TuneArgs>),
     /// Multiply a matrix from a file with a vector and report time, bytes and formats.
     Spmv(SpmvArgs),
     /// Say what a matrix looks like: sizes, row lengths, bandwidth, symmetry, diagonal.
@@ -112,6 +116,9 @@ pub(super) struct RunArgs {
     /// Iteration limit, instead of the problem's.
     #[arg(long, value_name = "N")]
     pub(super) iterations: Option<u32>,
+    /// Leave out what earlier tunes chose.
+    #[arg(long)]
+    pub(super) untuned: bool,
 }
 
 #[derive(Debug, Args)]
@@ -223,6 +230,67 @@ pub(super) struct BenchArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  kernelwright tune model.kw --budget 30s
+  kernelwright tune model.kw --set nx=512 --precision f32 --plot tune.svg
+  kernelwright tune model.kw --exhaustive --json > all.json
+  kernelwright tune --show
+  kernelwright tune --export team.jsonl
+  kernelwright tune --import team.jsonl
+
+Measurements are kept under KERNELWRIGHT_TUNED, or in the user's cache folder; a tune that was ended goes on there.
+Ctrl-C ends the search and chooses the best of what is known; a second one ends the process at once.
+docs/TUNING.md tells what is searched and how it is proven.")]
+pub(super) struct TuneArgs {
+    /// A .kw file, - for standard input, or the name of a program declared in this binary.
+    #[arg(value_name = "FILE")]
+    pub(super) file: Option<String>,
+    /// Which problem, where the program has several.
+    #[arg(long, value_name = "NAME")]
+    pub(super) problem: Option<String>,
+    /// Set a size or a parameter; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(super) set: Vec<(String, f64)>,
+    /// Precision of vectors, instead of the problem's.
+    #[arg(long, value_name = "f32|f64", value_parser = precision)]
+    pub(super) precision: Option<Precision>,
+    /// Where to compute: auto, cuda, cuda:N, host or interp.
+    #[arg(long, value_name = "BACKEND", default_value = "auto", value_parser = str::parse::<Choice>)]
+    pub(super) backend: Choice,
+    /// One schedule only, by name (explain lists them).
+    #[arg(long, value_name = "NAME")]
+    pub(super) schedule: Option<String>,
+    /// Time for everything: 90s, 5min, or seconds. Without it, and without --count or --exhaustive, 60s.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) budget: Option<Duration>,
+    /// Candidates to compile at most.
+    #[arg(long, value_name = "N")]
+    pub(super) count: Option<usize>,
+    /// Look at everything.
+    #[arg(long, conflicts_with = "strategy")]
+    pub(super) exhaustive: bool,
+    /// How candidates are picked: exhaustive, random or guided.
+    #[arg(long, value_name = "NAME", default_value = "guided", value_parser = str::parse::<Strategy>)]
+    pub(super) strategy: Strategy,
+    /// Measure again what earlier tunes measured.
+    #[arg(long)]
+    pub(super) fresh: bool,
+    /// Show what is known, of FILE or of everything, and tune nothing.
+    #[arg(long)]
+    pub(super) show: bool,
+    /// Write what is known, of FILE or of everything, into a file that --import takes.
+    #[arg(long, value_name = "FILE")]
+    pub(super) export: Option<PathBuf>,
+    /// Take over what --export wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(super) import: Option<PathBuf>,
+    /// Draw the search.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(super) plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
   kernelwright explain examples/programs/pressure_correction.kw
   kernelwright explain examples/programs/pressure_correction.kw --bandwidth 4240 --paper")]
 pub(super) struct ExplainArgs {
@@ -351,6 +419,15 @@ fn precision(text: &str) -> Result<Precision, String> {
         "mixed" => Ok(Precision::Mixed),
         _ => Err("vectors are f32 or f64, or mixed".to_string()),
     }
+}
+
+/// `90s`, `5min`, `2h` or a number of seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("min", 60.0), ("ms", 1e-3), ("h", 3600.0), ("s", 1.0)];
+    let found = units.iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number, *factor)));
+    let (number, factor) = found.unwrap_or((text, 1.0));
+    let number: f64 = number.trim().parse().map_err(|_| format!("`{text}` is no time; write 90s or 5min"))?;
+    Duration::try_from_secs_f64(number * factor).map_err(|_| format!("`{text}` is no time; write 90s or 5min"))
 }
 
 /// A number that is zero or greater.

@@ -9,9 +9,9 @@ use super::matrix::{backend_of, read};
 use super::out::Out;
 use super::report::precision_name;
 use super::table::columns;
-use crate::backend::Target;
 use crate::backend::cuda::cusparse::Cusparse;
 use crate::backend::open::Choice;
+use crate::backend::{Backend, Target};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::load::load;
 use crate::matrix::Csr;
@@ -28,7 +28,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
         return Err(Failure::Usage("a product is in f32 or f64".to_string()));
     }
     let precisions = given.precision.map_or(vec![Precision::F32, Precision::F64], |precision| vec![precision]);
-    let (mut library, device, target, copy) = surroundings(args.run.backend, out)?;
+    let Surroundings { mut library, device, target, copy, _backend } = Surroundings::new(args.run.backend, out)?;
     let mut objects = Vec::new();
     let mut wrong = false;
     let mut one = |name: &str, matrix: &Csr, out: &mut Out| -> Result<(), Failure> {
@@ -65,38 +65,55 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     if wrong { Err(Failure::Internal("a product is wrong; this is a bug of kernelwright".to_string())) } else { Ok(0) }
 }
 
-/// cuSPARSE where the products run on a CUDA device and it is there; the device; the bandwidth of a copy.
-fn surroundings(choice: Choice, out: &mut Out) -> Result<(Option<Cusparse>, String, Target, Option<f64>), Failure> {
-    let mut backend = backend_of(choice)?;
-    let (device, target) = (backend.describe(), backend.target());
-    out.line(device.clone())?;
-    let copy = match backend.small_problems_only() {
-        Some(_) => None,
-        None => Some(measure(backend.as_mut(), Pattern::Copy, sensible_bytes(target))?.bytes_per_second),
-    };
-    if let Some(copy) = copy {
-        out.line(format!("copy {:.0} GB/s", copy / 1e9))?;
+/// What products are compared with, and where they run.
+struct Surroundings {
+    /// cuSPARSE, where products run on a CUDA device and it is there.
+    library: Option<Cusparse>,
+    device: String,
+    target: Target,
+    /// Bytes a second of a copy.
+    copy: Option<f64>,
+    /// Held to the end: without it the device would be set up again for every product.
+    _backend: Box<dyn Backend>,
+}
+
+impl Surroundings {
+    fn new(choice: Choice, out: &mut Out) -> Result<Surroundings, Failure> {
+        let mut backend = backend_of(choice)?;
+        let (device, target) = (backend.describe(), backend.target());
+        out.line(device.clone())?;
+        let copy = match backend.small_problems_only() {
+            Some(_) => None,
+            None => Some(measure(backend.as_mut(), Pattern::Copy, sensible_bytes(target))?.bytes_per_second),
+        };
+        if let Some(copy) = copy {
+            out.line(format!("copy {:.0} GB/s", copy / 1e9))?;
+        }
+        Ok(Surroundings { library: library(choice, target, out)?, device, target, copy, _backend: backend })
     }
+}
+
+/// cuSPARSE, or why it is not there.
+fn library(choice: Choice, target: Target, out: &mut Out) -> Result<Option<Cusparse>, Failure> {
     let number = match choice {
         Choice::Cuda(number) => Some(number),
         Choice::Auto if target == Target::Cuda => Some(0),
         _ => None,
     };
-    let library = match number.map(Cusparse::open) {
-        Some(Ok(library)) => {
-            out.line(format!("cuSPARSE {}", library.version()))?;
-            Some(library)
-        }
-        Some(Err(why)) => {
-            out.line(format!("without cuSPARSE: {why}"))?;
-            None
-        }
-        None => {
-            out.line("without cuSPARSE: it runs on CUDA devices")?;
-            None
-        }
+    let Some(number) = number else {
+        out.line("without cuSPARSE: it runs on CUDA devices")?;
+        return Ok(None);
     };
-    Ok((library, device, target, copy))
+    match Cusparse::open(number) {
+        Ok(library) => {
+            out.line(format!("cuSPARSE {}", library.version()))?;
+            Ok(Some(library))
+        }
+        Err(why) => {
+            out.line(format!("without cuSPARSE: {why}"))?;
+            Ok(None)
+        }
+    }
 }
 
 /// The formats that are asked for.

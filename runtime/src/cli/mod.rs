@@ -33,6 +33,7 @@ mod march;
 mod paper;
 mod solve;
 mod spmv;
+mod tune;
 mod verify;
 
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ fn dispatch(command: Command, out: &mut Out) -> Result<u8, Failure> {
         Command::Verify(args) => verify::run(&args, out),
         Command::Bench(args) => bench::run(&args, out),
         Command::Spmv(args) => spmv::run(&args, out),
+        Command::Tune(args) => tune::run(&args, out),
         Command::Info(args) => info::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
         Command::Doctor => doctor::run(out),
@@ -142,6 +144,9 @@ fn compile_with<'l>(source: &'l Source, args: &RunArgs) -> Builder<'l> {
     }
     if let Some(iterations) = args.iterations {
         builder = builder.iterations(iterations);
+    }
+    if args.untuned {
+        builder = builder.untuned();
     }
     builder
 }

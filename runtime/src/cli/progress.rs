@@ -1,6 +1,8 @@
 //! One line on the terminal while a solve runs.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::solve::Progress;
@@ -73,6 +75,17 @@ fn time_left(first: &Progress, now: &Progress) -> Option<f64> {
         return None;
     }
     Some((missing.max(0.0) / (decades / steps)).min(to_limit) * each)
+}
+
+/// Set by the first Ctrl-C; the second one ends the process.
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let interrupt = signal_hook::consts::SIGINT;
+    // In this order: the shutdown looks at the flag before this signal sets it. Without a handler (an exotic
+    // platform) Ctrl-C just ends the process.
+    let _ = signal_hook::flag::register_conditional_shutdown(interrupt, 130, flag.clone());
+    let _ = signal_hook::flag::register(interrupt, flag.clone());
+    flag
 }
 
 /// A time for people.

@@ -113,6 +113,7 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
             "solve": report.timings.solve.as_secs_f64(),
         },
         "traffic": traffic,
+        "tuned": solver.tuned(),
         "notices": solver.notices(),
         "history": report.history,
     })

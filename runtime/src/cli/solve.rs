@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use kernelwright_codegen::math::Standing;
 use serde_json::json;
@@ -15,7 +14,7 @@ use super::arrays::{self, Format};
 use super::failure::{Failure, NOT_CONVERGED};
 use super::matrix::Place;
 use super::out::Out;
-use super::progress::Line;
+use super::progress::{Line, interrupt_flag};
 use super::verify::fact_name;
 use super::{compile, march, report, source};
 use crate::load::Loaded;
@@ -105,17 +104,6 @@ fn watched(solver: &mut Solver, inputs: &Inputs) -> Result<Report, Failure> {
     });
     line.finish();
     Ok(result?)
-}
-
-/// Set by the first Ctrl-C; the second one ends the process.
-pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let interrupt = signal_hook::consts::SIGINT;
-    // In this order: the shutdown looks at the flag before this signal sets it. Without a handler (an exotic
-    // platform) Ctrl-C just ends the process.
-    let _ = signal_hook::flag::register_conditional_shutdown(interrupt, 130, flag.clone());
-    let _ = signal_hook::flag::register(interrupt, flag.clone());
-    flag
 }
 
 fn write_history(args: &SolveArgs, solver: &Solver, result: &Report) -> Result<(), Failure> {

@@ -1,7 +1,9 @@
 //! From a loaded program to a [`Solver`]: which problem, what is set, which back end.
 
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kernelwright_codegen::format::{self, Stored};
 use kernelwright_codegen::loops::Program as Loops;
@@ -22,6 +24,8 @@ use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
 use crate::sparse::cost::bytes_of;
+use crate::tune::store::Store;
+use crate::tune::{self, known};
 
 /// What to compile. Sizes, precision and schedule are part of the kernels; everything else can change from solve to
 /// solve.
@@ -38,6 +42,12 @@ pub struct Builder<'l> {
     choice: Choice,
     arithmetic: Arithmetic,
     cache: Option<Arc<Cache>>,
+    /// Whether choices of earlier tunes are used.
+    tuned: bool,
+    /// What a tune before compiling may take.
+    tune: Option<tune::Options>,
+    /// Where choices are kept, if not in the user's store.
+    store: Option<PathBuf>,
     stored: Option<(&'l Stored, Vec<KnownFact>)>,
 }
 
@@ -55,6 +65,9 @@ impl<'l> Builder<'l> {
             choice: Choice::Auto,
             arithmetic: Arithmetic::default(),
             cache: None,
+            tuned: true,
+            tune: None,
+            store: None,
             stored: None,
         }
     }
@@ -113,6 +126,69 @@ impl<'l> Builder<'l> {
         self
     }
 
+    /// Leaves out what earlier tunes chose: the planner's schedule and the default variant.
+    pub fn untuned(mut self) -> Self {
+        self.tuned = false;
+        self
+    }
+
+    /// Where tunes keep what they measure and choose; the user's store by default.
+    pub fn tuned_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.store = Some(folder.into());
+        self
+    }
+
+    /// Tunes for so long when it is compiled, on the same device, and uses the result; what earlier tunes measured
+    /// counts. See [`Builder::tune_now`] for the report.
+    pub fn tune(mut self, budget: Duration) -> Self {
+        self.tune = Some(tune::Options { budget: Some(budget), ..tune::Options::default() });
+        self
+    }
+
+    /// Tunes now and stores the choice, which [`Builder::compile`] then uses. The back end is that of the builder.
+    ///
+    /// # Errors
+    /// As [`Builder::compile`].
+    pub fn tune_now(&self, options: &tune::Options, watch: tune::Watch) -> Result<tune::Report, Error> {
+        let opened = self.opened()?;
+        let (mut report, _) = tune::tune(self, opened.backend, options, watch)?;
+        report.notices.splice(0..0, opened.notices);
+        Ok(report)
+    }
+
+    /// Tunes now, on a given back end, which is given back.
+    ///
+    /// # Errors
+    /// As [`Builder::compile`].
+    pub fn tune_on(
+        &self,
+        backend: Box<dyn Backend>,
+        options: &tune::Options,
+        watch: tune::Watch,
+    ) -> Result<(tune::Report, Box<dyn Backend>), Error> {
+        tune::tune(self, backend, options, watch)
+    }
+
+    /// The store in use.
+    pub(crate) fn store(&self) -> Store {
+        self.store.as_ref().map_or_else(Store::of_user, Store::at)
+    }
+
+    /// The program, for the tuner.
+    pub(crate) fn loaded(&self) -> &'l Loaded {
+        self.loaded
+    }
+
+    /// Whether the operator is a matrix in a format.
+    pub(crate) fn has_matrix(&self) -> bool {
+        self.stored.is_some()
+    }
+
+    /// The schedule that was asked for.
+    pub(crate) fn asked_schedule(&self) -> Option<&str> {
+        self.schedule.as_deref()
+    }
+
     /// The operator of the problem is a matrix in a format, whatever the program says; `facts` is what is known of it.
     /// Vectors of a solve are in the order of the matrix, also where the format stores its rows in another.
     pub fn stored(mut self, matrix: &'l Stored, facts: Vec<KnownFact>) -> Self {
@@ -155,7 +231,7 @@ impl<'l> Builder<'l> {
     /// As [`Builder::chosen`], and what the compiler cannot do.
     pub fn plan(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        self.plan_problem(&problem)
+        pipeline::plan(&self.loaded.program, &problem, self.operator(&problem)?, self.schedule.as_deref())
     }
 
     /// The operator of the problem, lowered, or the matrix in its place.
@@ -167,10 +243,6 @@ impl<'l> Builder<'l> {
             Some((stored, facts)) => Ok(format::operator("A", &stored.layout, facts.clone())),
             None => pipeline::operator(&self.loaded.program, problem),
         }
-    }
-
-    fn plan_problem(&self, problem: &Problem) -> Result<pipeline::Planned, Error> {
-        pipeline::plan(&self.loaded.program, problem, self.operator(problem)?, self.schedule.as_deref())
     }
 
     /// Words of the working precision that a round moves per point. Those of a matrix, whose columns do not grow with
@@ -236,7 +308,9 @@ impl<'l> Builder<'l> {
         let shared = Shared::new(backend);
         let residual = pipeline::residual(&self.loaded.program, problem, &self.operator(problem)?)?;
         let (target, limit) = (shared.target(), problem.iterations);
-        let module = pipeline::module(&residual.0, target, Precision::F64, limit, &self.variant)?;
+        // Parts of single kernels are those of the loop.
+        let variant: Vec<_> = self.variant.iter().filter(|(key, _)| !key.contains('.')).cloned().collect();
+        let module = pipeline::module(&residual.0, target, Precision::F64, limit, &variant)?;
         let mut refinement = Refinement::new(residual, module, &shared, limit)?;
         self.bring_matrix(&mut refinement.engine)?;
         Ok((Box::new(shared), Some(refinement)))
@@ -255,21 +329,62 @@ impl<'l> Builder<'l> {
     /// # Errors
     /// As [`Builder::compile`].
     pub fn compile_on(&self, backend: Box<dyn Backend>) -> Result<Solver, Error> {
+        let Some(options) = &self.tune else { return self.compile_known(backend, Vec::new()) };
+        let (report, backend) = tune::tune(self, backend, options, &mut |_| ControlFlow::Continue(()))?;
+        self.compile_known(backend, report.notices)
+    }
+
+    /// Compiles what an earlier tune chose, if it still can be; else the default.
+    fn compile_known(&self, mut backend: Box<dyn Backend>, mut notices: Vec<String>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let operator = self.operator(&problem)?;
-        let planned = pipeline::plan_to_run(&self.loaded.program, &problem, operator, self.schedule.as_deref())?;
+        let program = &self.loaded.program;
+        let free = self.tuned && self.stored.is_none() && self.schedule.is_none() && self.variant.is_empty();
+        let found =
+            if free { known::find(self.store(), program, &problem, backend.as_ref()) } else { known::Found::default() };
+        notices.extend(found.notices);
+        // Only a tune may have chosen what is never preferred.
+        let plan = if found.known.is_some() { pipeline::plan } else { pipeline::plan_to_run };
+        let mut planned = plan(program, &problem, self.operator(&problem)?, self.schedule.as_deref())?;
         let planning = begin.elapsed();
-        let plan = planned.plan();
+        let known = found.known.and_then(|known| {
+            let usable = known.usable(&planned.plans, backend.as_ref(), &problem);
+            usable.map_err(|why| notices.push(format!("what was tuned is not used: {why}"))).ok()
+        });
+        let mut variant = self.variant.as_slice();
+        if let Some(known) = &known {
+            (planned.chosen, variant) = (known.plan, known.known.variant.as_slice());
+            notices.push(known.known.text());
+            if let Some(threads) = known.known.threads {
+                backend.set_threads(threads)?;
+            }
+        }
+        let mut solver = self.load_plan(planned.plan(), variant, (number, problem), backend)?;
+        solver.compile_time = begin.elapsed();
+        solver.stages.plan = planning;
+        solver.tuned = known.map(|known| known.known);
+        solver.notices.splice(0..0, notices);
+        Ok(solver)
+    }
+
+    /// Loads one plan under one variant.
+    pub(crate) fn load_plan(
+        &self,
+        plan: &Plan,
+        variant: &[(String, String)],
+        (number, problem): (usize, Problem),
+        backend: Box<dyn Backend>,
+    ) -> Result<Solver, Error> {
+        let begin = Instant::now();
         let words = Some(self.words(plan, problem.precision));
+        let module = pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations, variant)?;
+        let mapping = begin.elapsed();
         let name = plan.schedule.name.clone();
-        let module = self.module(&plan.program, backend.target(), &problem)?;
-        let mapping = begin.elapsed() - planning;
         let (backend, refinement) = self.refined(backend, &problem)?;
         let mut engine = Engine::new(plan.program.clone(), module, backend, problem.iterations)?;
         self.bring_matrix(&mut engine)?;
         let notices = engine.notices();
-        let stages = Stages { plan: planning, map: mapping, ..engine.stages };
+        let stages = Stages { map: mapping, ..engine.stages };
         let data = problem.data.len();
         Ok(Solver {
             program: self.loaded.program.clone(),
@@ -292,6 +407,7 @@ impl<'l> Builder<'l> {
             words,
             copy_bandwidth: None,
             notices,
+            tuned: None,
         })
     }
 }

@@ -3,12 +3,14 @@
 //! Where a matrix is stored in another order of rows, vectors on the device are in that order and those outside are not:
 //! they are brought into it on their way, each time.
 
+mod section;
+
 use std::sync::Arc;
 use std::time::Instant;
 
 use kernelwright_codegen::format::{Contents, Kind};
 use kernelwright_codegen::kernel::Element;
-use kernelwright_codegen::loops::{self, Control, Role, ScalarId, VectorId, Version};
+use kernelwright_codegen::loops::{self, Role, ScalarId, VectorId, Version};
 use kernelwright_codegen::math;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 
@@ -90,6 +92,19 @@ impl Engine {
         let raises = Raises::of(&program);
         let stages = Stages { allocate: begin.elapsed(), ..stages };
         Ok(Engine { program, raises, device, limit, stale: true, stages })
+    }
+
+    /// Threads that run kernels, where their number can be chosen.
+    pub fn threads(&self) -> Option<usize> {
+        self.device.backend.threads()
+    }
+
+    /// Chooses the number of threads, where there is such a choice.
+    ///
+    /// # Errors
+    /// A system that has no threads left.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), Error> {
+        Ok(self.device.backend.set_threads(threads)?)
     }
 
     /// The loop program this runs.
@@ -178,29 +193,6 @@ impl Engine {
         }
         self.device.order = order.map(Arc::from);
         Ok(())
-    }
-
-    /// Runs steps from beginning to end, once, and waits for them.
-    pub fn run_section(&mut self, control: &[Control]) -> Result<(), Error> {
-        let device = &mut self.device;
-        device.clear_status()?;
-        let mut cursor = Cursor::over(&[control]);
-        while let Some(step) = cursor.next() {
-            device.perform(step)?;
-        }
-        device.flush()?;
-        Ok(device.backend.synchronize()?)
-    }
-
-    /// Seconds that sweeps and fences take on the device: the median of `repeats` times, each of several runs unless
-    /// one takes long.
-    pub fn time_section(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
-        self.device.time(control, repeats.max(1))
-    }
-
-    /// Gives back kernels and buffers, and the back end for another use.
-    pub fn into_backend(self) -> Box<dyn Backend> {
-        self.device.into_backend()
     }
 
     /// Sets the right-hand side.
@@ -386,43 +378,6 @@ impl Device {
         (self.kernels[launch.kernel], args)
     }
 
-    /// See [`Engine::time_section`]; renaming of vectors is left out.
-    fn time(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
-        let mut launches = Vec::new();
-        let mut cursor = Cursor::over(&[control]);
-        while let Some(step) = cursor.next() {
-            let (which, count) = match step {
-                Step::Sweep(sweep) => (Which::Sweep(sweep.0), self.module.sweeps[sweep.0].len()),
-                Step::Fence(fence) => (Which::Fence(fence.0), self.module.fences[fence.0].len()),
-                Step::Rotate(_) | Step::Round => continue,
-            };
-            launches.extend((0..count).map(|number| self.resolved(which, number)));
-        }
-        self.flush()?;
-        let once = self.backend.record(&launches)?;
-        let timed = (0..WARM_UP).map(|_| self.backend.time(&once)).last().unwrap_or(Ok(0.0));
-        self.backend.forget(once);
-        let runs = if timed? > LONG { 1 } else { RUNS };
-        let many: Vec<_> = (0..runs).flat_map(|_| launches.iter().cloned()).collect();
-        let many = self.backend.record(&many)?;
-        let times: Result<Vec<f64>, _> = (0..repeats).map(|_| self.backend.time(&many)).collect();
-        self.backend.forget(many);
-        let mut times = times?;
-        times.sort_by(f64::total_cmp);
-        Ok(times[repeats / 2] / runs as f64)
-    }
-
-    fn into_backend(mut self) -> Box<dyn Backend> {
-        self.queue.forget(self.backend.as_mut());
-        let own = [self.scalars, self.params, self.status, self.history];
-        let vectors = self.vectors.iter().flatten();
-        for buffer in vectors.chain(&self.data).chain(&self.buffers).chain(&own) {
-            self.backend.free(*buffer);
-        }
-        self.backend.release(&self.kernels);
-        self.backend
-    }
-
     /// A round of a loop begins.
     pub(super) fn round(&mut self) -> Result<(), Error> {
         Ok(self.queue.round(self.backend.as_mut())?)
@@ -528,12 +483,6 @@ impl Device {
         Ok(values.scatter(&order, &inside)?)
     }
 }
-
-/// Runs before the clock counts.
-const WARM_UP: usize = 3;
-/// Runs between two marks of the clock, and the seconds of one from which on one is enough.
-const RUNS: usize = 10;
-const LONG: f64 = 0.02;
 
 fn element_of(kind: Kind, real: Element) -> Element {
     match kind {

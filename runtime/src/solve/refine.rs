@@ -79,6 +79,13 @@ impl Refinement {
         Ok(Refinement { engine, backend: shared, residual, assign, add, clear, scale })
     }
 
+    /// Gives everything on the back end back.
+    pub(super) fn close(mut self) {
+        self.engine.into_backend();
+        self.backend.free(self.scale);
+        self.backend.release(&[self.assign, self.add, self.clear]);
+    }
+
     /// Solves from the solution in f64, with corrections of the loop.
     pub(super) fn solve(&mut self, inner: &mut Engine, limits: Limits, watch: Watch) -> Result<Report, Error> {
         let begin = Instant::now();

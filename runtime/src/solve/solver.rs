@@ -25,9 +25,10 @@ use super::driver::{Limits, Watch};
 use super::engine::Engine;
 use super::outcome::{Report, Stages, Traffic};
 use super::refine::Refinement;
-use crate::backend::{VectorMut, VectorRef};
+use crate::backend::{Backend, VectorMut, VectorRef};
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
+use crate::tune::known::Known;
 
 /// A compiled problem with its buffers.
 ///
@@ -53,6 +54,8 @@ pub struct Solver {
     /// Measured copy bandwidth of the device, bytes per second.
     pub(super) copy_bandwidth: Option<f64>,
     pub(super) notices: Vec<String>,
+    /// What a tune chose, where it is in use.
+    pub(super) tuned: Option<Known>,
 }
 
 /// What has to be brought to the device before the next solve.
@@ -184,6 +187,29 @@ impl Solver {
     /// What the user should know about the choices made while compiling.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// The choice of an earlier tune that is in use, if there is one.
+    pub fn tuned(&self) -> Option<&Known> {
+        self.tuned.as_ref()
+    }
+
+    /// Gives everything on the back end back, and the back end itself.
+    pub fn close(self) -> Box<dyn Backend> {
+        if let Some(refinement) = self.refinement {
+            refinement.close();
+        }
+        self.engine.into_backend()
+    }
+
+    /// Changes when a solve ends, within the limit it was compiled for.
+    pub(crate) fn limit(&mut self, tolerance: f64, iterations: u32) {
+        (self.problem.tolerance, self.problem.iterations) = (tolerance, iterations);
+    }
+
+    /// Threads that run kernels; see [`Engine::set_threads`].
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 
     /// How long compiling took.

@@ -114,6 +114,7 @@ pub struct Bench<'m> {
     precisions: &'m [Precision],
     /// Parts of the kernels' variant that are not left to the compiler.
     variant: &'m [(String, String)],
+    target: Target,
     /// Formats that the automatic choice takes, one per precision.
     chosen: Vec<Option<String>>,
 }
@@ -132,7 +133,7 @@ impl<'m> Bench<'m> {
             ranking.candidates.first().map(|candidate| candidate.format.name.clone())
         };
         let chosen = precisions.iter().map(best).collect();
-        Bench { matrix, reference: Reference::of(matrix), precisions, variant, chosen }
+        Bench { matrix, reference: Reference::of(matrix), precisions, variant, target, chosen }
     }
 
     /// Measures a format in every precision; `open` gives the back end. The conversion is made once.
@@ -155,11 +156,17 @@ impl<'m> Bench<'m> {
         };
         let conversion = begin.elapsed().as_secs_f64();
         let mut out = Vec::new();
-        for (number, precision) in self.precisions.iter().enumerate() {
+        for ((number, precision), cut) in self.precisions.iter().enumerate().flat_map(|p| [(p, false), (p, true)]) {
+            if cut && (!stored.layout.cuts() || self.target != Target::Cuda) {
+                continue;
+            }
             let mut one = self.ours(format, number);
+            if cut {
+                (one.name, one.chosen) = (format!("{} cut by entries", format.name), false);
+            }
             let cost = Cost::of(&stored.layout, *precision);
             one.conversion_seconds = Some(conversion);
-            match self.product(&stored, *precision, open()?) {
+            match self.product(&stored, *precision, cut, open()?) {
                 Ok((seconds, fault)) => {
                     one.failure = fault;
                     self.rate(&mut one, seconds, cost.product_bytes as f64);
@@ -193,9 +200,14 @@ impl<'m> Bench<'m> {
         &self,
         stored: &format::Stored,
         precision: Precision,
+        cut: bool,
         backend: Box<dyn Backend>,
     ) -> Result<(f64, Option<String>), Error> {
-        let mut product = Product::compile(stored, precision, self.variant, backend)?;
+        let mut variant = self.variant.to_vec();
+        if cut {
+            variant.push(("balanced".to_string(), "true".to_string()));
+        }
+        let mut product = Product::compile(stored, precision, &variant, backend)?;
         let y = product.multiply(&self.reference.x)?;
         let fault = self.reference.fault(self.matrix, &y, precision);
         Ok((product.time(REPEATS)?, fault))

@@ -132,7 +132,12 @@ fn longest_row(layout: &Layout, target: Target) -> f64 {
     let contiguous = matches!(layout.format.nest.last(), Some(Level::Slot | Level::Entry));
     let mean = layout.entries as f64 / layout.size.max(1) as f64;
     let lanes = if contiguous && target == Target::Cuda { (mean / 2.0).clamp(1.0, 32.0) } else { 1.0 };
-    layout.longest as f64 / lanes
+    let mut longest = layout.longest as f64;
+    if layout.cuts() && target == Target::Cuda {
+        // Longer ones are cut by entries.
+        longest = longest.min((layout.entries as f64 / 1024.0).max(2048.0));
+    }
+    longest / lanes
 }
 
 impl Ranking {

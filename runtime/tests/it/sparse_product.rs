@@ -1,6 +1,8 @@
 //! Products in every format, on every kind of matrix and on hostile shapes, on the host and interpreted as for both
 //! targets; the result's buffer holds NaN before.
 
+use kernelwright::backend::cuda::cusparse::Cusparse;
+use kernelwright::backend::cuda::{CudaBackend, CudaOptions};
 use kernelwright::backend::host::{HostBackend, HostOptions};
 use kernelwright::backend::interp::{InterpBackend, InterpOptions};
 use kernelwright::backend::{Backend, Target};
@@ -8,6 +10,8 @@ use kernelwright::inputs::random;
 use kernelwright::matrix::{Csr, Entry, Symmetry, Triplets, kinds};
 use kernelwright::sparse::choice::formats;
 use kernelwright::sparse::product::{Product, convert};
+use kernelwright::sparse::vendor;
+use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::Precision;
 
 fn matrix(rows: usize, columns: usize, places: impl IntoIterator<Item = (usize, usize)>) -> Csr {
@@ -86,4 +90,44 @@ fn on_the_host() {
     }
     check(&hostile(), Precision::F64, &open);
     check(&kinds_of(1e-4), Precision::F32, &open);
+}
+
+fn card() -> Option<Box<dyn Backend>> {
+    Some(Box::new(CudaBackend::new(CudaOptions::default()).ok()?))
+}
+
+#[test]
+fn on_a_card() {
+    if card().is_none() {
+        eprintln!("skipped: there is no CUDA device");
+        return;
+    }
+    for precision in [Precision::F32, Precision::F64] {
+        check(&hostile(), precision, &|| card().expect("it was there"));
+        check(&kinds_of(1e-3), precision, &|| card().expect("it was there"));
+    }
+}
+
+#[test]
+fn cusparse_multiplies_the_same_matrices() {
+    let mut library = match Cusparse::open(0) {
+        Ok(library) => library,
+        Err(why) => {
+            assert!(!why.to_string().is_empty());
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+    for (name, matrix) in kinds_of(1e-3) {
+        let x = random::fill(9, 0, matrix.columns());
+        let exact = matrix.multiply(&x);
+        for (stored, sorted) in [(vendor::csr(&matrix), false), (vendor::sliced(&matrix, true), true)] {
+            let stored = stored.expect("small");
+            for product in library.measure(&stored, &x, Element::F64).expect("it runs") {
+                let y = if sorted { vendor::unsorted(&matrix, &product.y) } else { product.y };
+                let close = y.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-10);
+                assert!(close, "{name} by {}", product.algorithm);
+            }
+        }
+    }
 }

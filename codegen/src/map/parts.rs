@@ -1,0 +1,213 @@
+//! The space of variants: which parts matter to which kernels, and the values worth trying.
+//!
+//! A new part of a [`Variant`] joins the tuner here: list its values in [`Variant::parts`] for the work that it shapes,
+//! and say in [`Variant::matters`] when another part makes it idle. Nothing else has to know of it. Combinations that
+//! give one kernel are found by comparing kernels; this page only keeps most of them from being mapped at all.
+
+use super::{Target, Variant};
+use crate::kernel::Element;
+use crate::loops::{Granule, Program, Sweep, ValueKind};
+use crate::math::Grid;
+
+/// What a kernel does, as far as its shapes depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Work {
+    /// A sweep over independent points.
+    Point,
+    /// A sweep that solves along an axis.
+    Line(usize),
+    /// A sweep with products of a sparse matrix.
+    Rows,
+    /// The end of sums, and scalar statements.
+    Fence,
+}
+
+impl Work {
+    /// What a sweep is mapped to.
+    pub fn of(program: &Program, sweep: &Sweep) -> Work {
+        if program.operator.space.rows().is_some() {
+            let product = |kind: &ValueKind| matches!(kind, ValueKind::Apply(_) | ValueKind::Magnitude(_));
+            let products = sweep.values.iter().any(|value| product(&value.kind));
+            return if products { Work::Rows } else { Work::Point };
+        }
+        let solves = sweep.values.iter().any(|value| matches!(value.kind, ValueKind::Solve(..)));
+        match sweep.granule {
+            Granule::Line(axis) if solves => Work::Line(axis),
+            _ => Work::Point,
+        }
+    }
+}
+
+/// A part of a variant with values worth trying, as [`Variant::set`] reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its key.
+    pub key: &'static str,
+    /// Values, in the order of their number.
+    pub values: Vec<String>,
+}
+
+impl Variant {
+    /// The parts that shape some work on a grid, each with the values worth trying there. Empty where nothing can be
+    /// chosen. A default that is not among the values counts as one more.
+    pub fn parts(target: Target, grid: &Grid, precision: Element, work: Work) -> Vec<Part> {
+        let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size);
+        let dims = grid.axes.len();
+        let parts = match (target, work) {
+            (Target::Cuda, Work::Point) => cuda_point(dims, [size(0), size(1), size(2)]),
+            (Target::Cuda, Work::Line(axis)) => {
+                let others: Vec<u64> = (0..dims).filter(|other| *other != axis).map(size).collect();
+                cuda_line(axis, size(axis), &others, precision)
+            }
+            (Target::Cuda, Work::Rows) => cuda_rows(size(0)),
+            (Target::Cuda, Work::Fence) => vec![part("fence_lanes", [32, 64, 128, 256, 512, 1024])],
+            (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
+            (Target::Host, Work::Line(axis)) => {
+                let first = (0..dims).find(|other| *other != axis).map_or(1, size);
+                vec![part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
+            }
+            (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
+        };
+        parts.into_iter().filter(|part| part.values.len() > 1).collect()
+    }
+
+    /// Whether a part matters to some work, given the others.
+    pub fn matters(&self, key: &str, work: Work) -> bool {
+        let split = !matches!(self.segments, Some(0 | 1));
+        match (work, key) {
+            (Work::Point, "carry" | "unroll") => self.chunk > 1,
+            (Work::Line(_), "columns" | "line_resident") => split,
+            (Work::Line(_), "line_block") => !split,
+            _ => true,
+        }
+    }
+
+    /// Text of a part's value, as [`Variant::set`] reads it.
+    pub fn get(&self, key: &str) -> Option<String> {
+        self.entries().into_iter().find(|entry| entry.0 == key).map(|entry| entry.1)
+    }
+}
+
+fn part<T: ToString>(key: &'static str, values: impl IntoIterator<Item = T>) -> Part {
+    Part { key, values: values.into_iter().map(|value| value.to_string()).collect() }
+}
+
+/// Powers of two from one to another.
+fn powers(from: u64, to: u64) -> Vec<u64> {
+    (from.ilog2()..=to.ilog2()).map(|exponent| 1 << exponent).collect()
+}
+
+/// Walks along the last axis: a lane's points, up to the whole axis.
+fn walks(n: u64) -> Vec<u64> {
+    powers(1, 128).into_iter().filter(|points| *points < 2 * n).collect()
+}
+
+fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
+    // Lanes far beyond the axis have nothing to do.
+    let fits = |lanes: &u64, n: u64| *lanes < 2 * n.max(32);
+    let blocks: Vec<String> = if dims == 3 {
+        let shapes = [32, 64, 128, 256].into_iter().flat_map(|x| [1, 2, 4, 8].map(|y| (x, y)));
+        let shapes = shapes.filter(|(x, y)| (64..=512).contains(&(x * y)) && fits(x, n[0]) && *y < 2 * n[1]);
+        shapes.map(|(x, y)| format!("{x}x{y}")).collect()
+    } else {
+        [64, 128, 256, 512].into_iter().filter(|x| fits(x, n[0])).map(|x| format!("{x}x1")).collect()
+    };
+    let walked = match dims {
+        1 => n[0].div_ceil(64),
+        2 => n[1],
+        _ => n[2],
+    };
+    let mut parts = vec![part("block", blocks), part("chunk", walks(walked))];
+    if dims > 1 {
+        parts.push(part("carry", ["true", "false"]));
+        parts.push(part("unroll", [1, 2]));
+    }
+    parts.push(part("resident", ["auto", "4", "8"]));
+    parts
+}
+
+fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Part> {
+    let [first, second] = [others.first().copied().unwrap_or(1), others.get(1).copied().unwrap_or(1)];
+    let shapes = [(32, 1), (64, 1), (128, 1), (32, 2), (32, 4)];
+    let shapes = shapes.into_iter().filter(|(x, y)| *x < 2 * first.max(32) && *y < 2 * second);
+    let blocks = part("line_block", shapes.map(|(x, y)| format!("{x}x{y}")));
+    // Only lines across the fastest axis are split.
+    if axis == 0 || n < 4 {
+        return vec![blocks];
+    }
+    let most = if precision == Element::F32 { 64 } else { 32 };
+    let split = powers(2, 64).into_iter().filter(|s| 2 * s <= n && n.div_ceil(*s) <= most).map(|s| s.to_string());
+    let segments = ["auto".to_string(), "1".to_string()].into_iter().chain(split);
+    vec![
+        part("segments", segments),
+        part("columns", ["auto", "8", "16", "32", "64"]),
+        part("line_resident", ["auto", "0", "1", "2", "3", "4"]),
+        blocks,
+    ]
+}
+
+fn cuda_rows(n: u64) -> Vec<Part> {
+    vec![
+        part("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
+        part("row_unroll", [1, 2, 4, 8]),
+        part("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
+        part("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
+    ]
+}
+
+fn host_point(dims: usize, n: [u64; 2]) -> Vec<Part> {
+    let rows = |n: u64| powers(1, 256).into_iter().filter(move |rows| *rows < 2 * n);
+    match dims {
+        1 => Vec::new(),
+        2 => vec![part("tile", rows(n[0]).map(|y| format!("{y}x1")))],
+        _ => {
+            let tiles = rows(n[0]).filter(|y| *y >= 2).flat_map(|y| [1, 2, 4, 8].map(|z| (y, z)));
+            vec![part("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::{Axis, Centring};
+
+    fn grid(sizes: &[u64]) -> Grid {
+        let axis = |(n, size): (usize, &u64)| Axis {
+            letter: ["i", "j", "k"][n].into(),
+            size_name: format!("n{n}"),
+            size: *size,
+        };
+        Grid { axes: sizes.iter().enumerate().map(axis).collect(), centring: Centring::Cells, components: 1 }
+    }
+
+    #[test]
+    fn every_value_is_one_that_set_reads_and_check_accepts() {
+        for sizes in [vec![1000], vec![67, 45], vec![256, 256, 128], vec![5, 3, 2]] {
+            let grid = grid(&sizes);
+            for target in [Target::Cuda, Target::Host] {
+                let works = (0..sizes.len()).map(Work::Line).chain([Work::Point, Work::Fence]);
+                for work in works {
+                    for part in Variant::parts(target, &grid, Element::F64, work) {
+                        for value in &part.values {
+                            let mut variant = Variant::for_grid(target, &grid);
+                            variant.set(part.key, value).expect("a value of the part");
+                            assert_eq!(variant.get(part.key).as_ref(), Some(value));
+                            variant.check().expect("a value that kernels can have");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_that_other_parts_make_idle_do_not_matter() {
+        let mut variant = Variant::for_grid(Target::Cuda, &grid(&[64, 64, 64]));
+        assert!(variant.matters("columns", Work::Line(2)) && !variant.matters("line_block", Work::Line(2)));
+        variant.set("segments", "1").expect("a number");
+        assert!(!variant.matters("columns", Work::Line(2)) && variant.matters("line_block", Work::Line(2)));
+        variant.set("chunk", "1").expect("a number");
+        assert!(!variant.matters("carry", Work::Point));
+    }
+}

@@ -1,0 +1,166 @@
+//! Measurement: warm-up, repeats until the spread is known, early rejection, finalists in turns.
+//!
+//! What disturbs a measurement makes it longer, never shorter, so that the least of several samples is the estimate;
+//! the median says how far samples spread. Samples of rivals are taken in turns, so that a clock that changes its rate
+//! changes it for all.
+
+use super::bench::{Bench, Candidate};
+use crate::backend::{Backend, BackendError, Recorded};
+
+/// Seconds that a sample should take at least: well above what a launch or an event costs.
+const SAMPLE: f64 = 1e-3;
+/// Launches of a sample at most.
+const LAUNCHES: usize = 256;
+/// Samples at least and at most.
+const SAMPLES: [usize; 2] = [3, 9];
+/// Spread that is small enough to stop.
+const STEADY: f64 = 0.01;
+/// A candidate this much slower than the best so far is not measured any further.
+const HOPELESS: f64 = 1.25;
+
+/// A measured time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timed {
+    /// Least seconds of one launch.
+    pub seconds: f64,
+    /// Median over least, less one.
+    pub spread: f64,
+    /// Samples taken.
+    pub samples: u32,
+    /// Given up early, being far slower than the limit.
+    pub rejected: bool,
+}
+
+/// Launches of a candidate, recorded for sampling.
+pub struct Lap {
+    recorded: Recorded,
+    launches: usize,
+    /// Seconds of a launch, by sample.
+    samples: Vec<f64>,
+}
+
+impl Lap {
+    /// Records and warms up: the inputs are as at first, caches and clocks have settled.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn new(backend: &mut dyn Backend, bench: &Bench, candidate: &Candidate) -> Result<Lap, BackendError> {
+        bench.reset(backend, candidate)?;
+        let mut lap = Lap::of(backend, bench, candidate, bench.sets())?;
+        let first = lap.warm(backend, bench)?;
+        let wanted = (SAMPLE / first.max(1e-9)).ceil().min(LAUNCHES as f64) as usize;
+        // After a fence the status word may be raised: it is cleared between launches.
+        if !bench.raises() && wanted > lap.launches {
+            let rounds = wanted.div_ceil(bench.sets());
+            let longer = Lap::of(backend, bench, candidate, rounds * bench.sets())?;
+            std::mem::replace(&mut lap, longer).close(backend);
+            lap.warm(backend, bench)?;
+        }
+        Ok(lap)
+    }
+
+    fn of(
+        backend: &mut dyn Backend,
+        bench: &Bench,
+        candidate: &Candidate,
+        launches: usize,
+    ) -> Result<Lap, BackendError> {
+        let list: Vec<_> = (0..launches).flat_map(|set| bench.launches(candidate, set)).collect();
+        Ok(Lap { recorded: backend.record(&list)?, launches, samples: Vec::new() })
+    }
+
+    /// A run that does not count.
+    fn warm(&mut self, backend: &mut dyn Backend, bench: &Bench) -> Result<f64, BackendError> {
+        let seconds = self.sample(backend, bench)?;
+        self.samples.clear();
+        Ok(seconds)
+    }
+
+    /// Takes a sample: seconds of one launch.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn sample(&mut self, backend: &mut dyn Backend, bench: &Bench) -> Result<f64, BackendError> {
+        if bench.raises() {
+            bench.clear(backend)?;
+        }
+        let seconds = backend.time(&self.recorded)? / self.launches as f64;
+        self.samples.push(seconds);
+        Ok(seconds)
+    }
+
+    /// Gives the recorded list back.
+    pub fn close(self, backend: &mut dyn Backend) {
+        backend.forget(self.recorded);
+    }
+
+    /// The samples so far, in order.
+    pub fn samples(&self) -> &[f64] {
+        &self.samples
+    }
+
+    /// What the samples say.
+    pub fn timed(&self) -> Timed {
+        let (seconds, spread) = summary(&self.samples);
+        Timed { seconds, spread, samples: self.samples.len() as u32, rejected: false }
+    }
+
+    /// Samples until the spread is known, or the candidate is hopeless against a limit.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn settle(
+        &mut self,
+        backend: &mut dyn Backend,
+        bench: &Bench,
+        limit: Option<f64>,
+    ) -> Result<Timed, BackendError> {
+        let [least, most] = SAMPLES;
+        // What an interpreter takes is no measure of anything.
+        let most = if backend.small_problems_only().is_some() { least } else { most };
+        while self.samples.len() < most {
+            self.sample(backend, bench)?;
+            let timed = self.timed();
+            if limit.is_some_and(|limit| timed.seconds > HOPELESS * limit) {
+                return Ok(Timed { rejected: true, ..timed });
+            }
+            if self.samples.len() >= least && timed.spread < STEADY {
+                break;
+            }
+        }
+        Ok(self.timed())
+    }
+}
+
+/// Least value, and median over it less one.
+pub fn summary(samples: &[f64]) -> (f64, f64) {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (least, median) = match sorted.len() {
+        0 => return (f64::INFINITY, 0.0),
+        n => (sorted[0], sorted[n / 2]),
+    };
+    (least, if least > 0.0 { median / least - 1.0 } else { 0.0 })
+}
+
+/// Which of two rivals, sampled in turns, is faster: the median of the ratios `a / b` of neighbouring samples.
+pub fn ratio(a: &[f64], b: &[f64]) -> f64 {
+    let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b.max(1e-12)).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disturbances_do_not_move_the_estimate() {
+        let (least, spread) = summary(&[1.0, 1.01, 5.0]);
+        assert_eq!(least, 1.0);
+        assert!((spread - 0.01).abs() < 1e-12);
+        // A clock that slows down by half in the middle: neighbours still compare.
+        let (a, b) = ([1.0, 1.0, 2.0, 2.0, 2.0], [1.1, 1.1, 2.2, 2.2, 2.2]);
+        assert!((ratio(&a, &b) - 1.0 / 1.1).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,182 @@
+//! Whole iterations: what decides between schedules, and between all that was chosen and the default.
+//!
+//! A schedule runs on the problem as it is, for a few iterations without a tolerance. Its residuals must be those of the
+//! schedule it is compared with, as far as rounding goes; another recurrence must also keep the true residual.
+
+use std::ops::ControlFlow;
+
+use kernelwright_codegen::plan::Plan;
+use kernelwright_syntax::program::{Precision, Problem};
+
+use super::clock;
+use crate::backend::shared::Shared;
+use crate::solve::{Builder, Error, Inputs, Solver};
+
+/// Iterations that are compared.
+const COMPARED: u32 = 6;
+/// Iterations of the shorter of two timed runs, whose difference is free of what happens once.
+const SHORT: u32 = 2;
+/// Seconds that the longer run should take, and its most iterations.
+const LONG: (f64, u32) = (0.04, 120);
+
+/// Where iterations start, evaluated once for all schedules.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// The right-hand side.
+    pub rhs: Vec<f64>,
+    /// The guess.
+    pub guess: Vec<f64>,
+    /// Data arrays of the operator, with their names.
+    pub data: Vec<(String, Vec<f64>)>,
+}
+
+/// A schedule under a variant, loaded, with its inputs on the device.
+pub struct Runner {
+    /// The schedule.
+    pub schedule: String,
+    /// Number of the plan.
+    pub plan: usize,
+    /// Parts of the variant.
+    pub variant: Vec<(String, String)>,
+    solver: Solver,
+    long: u32,
+    /// Seconds of an iteration, by sample.
+    samples: Vec<f64>,
+    history: Vec<f64>,
+    truth: Option<f64>,
+}
+
+impl Runner {
+    /// Loads, and runs the first iterations.
+    ///
+    /// # Errors
+    /// What does not compile, or a device that fails.
+    pub fn new(
+        builder: &Builder,
+        plan: (usize, &Plan),
+        variant: &[(String, String)],
+        start: &Start,
+        backend: Shared,
+    ) -> Result<Runner, Error> {
+        let (number, mut problem) = builder.chosen()?;
+        problem.iterations = limit(&problem);
+        if problem.precision == Precision::Mixed {
+            // The loop alone is tuned; it is in f32.
+            problem.precision = Precision::F32;
+        }
+        let mut solver = builder.load_plan(plan.1, variant, (number, problem), Box::new(backend))?;
+        match first(&mut solver, start) {
+            Ok((history, truth)) => Ok(Runner {
+                schedule: plan.1.schedule.name.clone(),
+                plan: plan.0,
+                variant: variant.to_vec(),
+                solver,
+                long: 0,
+                samples: Vec::new(),
+                history,
+                truth,
+            }),
+            Err(error) => {
+                solver.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Holds the first residuals against another's.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn agrees(&self, other: &Runner) -> Result<(), String> {
+        let roundoff = match self.solver.problem().precision {
+            Precision::F32 | Precision::Mixed => f64::from(f32::EPSILON),
+            Precision::F64 => f64::EPSILON,
+        };
+        // The recurrences of a Krylov loop magnify rounding; half of the digits are left for a few iterations.
+        let tolerance = roundoff.sqrt();
+        let first = other.history.first().copied().unwrap_or(0.0);
+        let near = |own: f64, expected: f64| (own - expected).abs() <= tolerance * expected.abs().max(first);
+        let differs = |own: f64, expected: f64| !near(own, expected);
+        for (at, (own, expected)) in self.history.iter().zip(&other.history).enumerate() {
+            if differs(*own, *expected) {
+                return Err(format!("the residual of iteration {at} is {own:e} instead of {expected:e}"));
+            }
+        }
+        if self.history.len() != other.history.len() {
+            return Err(format!("{} iterations instead of {}", self.history.len(), other.history.len()));
+        }
+        match (self.truth, other.truth) {
+            (Some(own), Some(expected)) if differs(own, expected) => {
+                Err(format!("the true residual is {own:e} instead of {expected:e}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a sample.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn sample(&mut self) -> Result<f64, Error> {
+        if self.long == 0 {
+            let (seconds, iterations) = run(&mut self.solver, SHORT + 2)?;
+            let each = (seconds / f64::from(iterations.max(1))).max(1e-7);
+            self.long = SHORT + ((LONG.0 / each) as u32).clamp(4, LONG.1 - SHORT);
+        }
+        let (short, few) = run(&mut self.solver, SHORT)?;
+        let (long, many) = run(&mut self.solver, self.long)?;
+        let difference = (long - short) / f64::from(many.saturating_sub(few).max(1));
+        // A loop that ends early, or a disturbed short run: all that happens once is counted in.
+        let seconds = if many > few && difference > 0.0 { difference } else { long / f64::from(many.max(1)) };
+        self.samples.push(seconds);
+        Ok(seconds)
+    }
+
+    /// Least seconds of an iteration, and the spread.
+    pub fn seconds(&self) -> (f64, f64) {
+        clock::summary(&self.samples)
+    }
+
+    /// The samples so far.
+    pub fn samples(&self) -> &[f64] {
+        &self.samples
+    }
+
+    /// Forgets the samples.
+    pub fn clear(&mut self) {
+        self.samples.clear();
+    }
+
+    /// The solver.
+    pub fn solver(&mut self) -> &mut Solver {
+        &mut self.solver
+    }
+
+    /// Gives everything back.
+    pub fn close(self) {
+        self.solver.close();
+    }
+}
+
+/// Iterations that loops are compiled for.
+pub fn limit(problem: &Problem) -> u32 {
+    problem.iterations.max(LONG.1)
+}
+
+/// The first iterations from the problem's guess: measures, and the true residual after them.
+fn first(solver: &mut Solver, start: &Start) -> Result<(Vec<f64>, Option<f64>), Error> {
+    solver.limit(0.0, COMPARED);
+    let mut inputs = Inputs::new().rhs(&start.rhs).guess(&start.guess);
+    for (name, values) in &start.data {
+        inputs = inputs.data(name, values);
+    }
+    let report = solver.solve_watched(&inputs, &mut |_| ControlFlow::Continue(()))?;
+    Ok((report.history, report.truth))
+}
+
+/// Seconds of a run from the last solution, and its iterations.
+fn run(solver: &mut Solver, iterations: u32) -> Result<(f64, u32), Error> {
+    solver.limit(0.0, iterations);
+    let report = solver.solve_watched(&Inputs::new().guess_previous(), &mut |_| ControlFlow::Continue(()))?;
+    Ok((report.timings.solve.as_secs_f64(), report.iterations))
+}

@@ -1,0 +1,142 @@
+//! What earlier tunes chose, and whether it holds now.
+
+use kernelwright_codegen::module::Module;
+use kernelwright_codegen::plan::Plan;
+use kernelwright_codegen::plan::schedule::Arithmetic;
+use kernelwright_syntax::program::{Problem, Program};
+use serde::Serialize;
+
+use super::key;
+use super::record::{Kind, Record, Verdict};
+use super::space::steps;
+use super::store::Store;
+use crate::backend::{Backend, Target};
+use crate::pipeline;
+
+/// A choice of an earlier tune.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Known {
+    /// The schedule.
+    pub schedule: String,
+    /// Parts of the variant, `block` or `update_u_r.block`, with their values.
+    pub variant: Vec<(String, String)>,
+    /// Threads, where they were chosen.
+    pub threads: Option<usize>,
+    /// Where it was found.
+    pub from: String,
+    /// Whether it was tuned for these sizes, not only for others of their class.
+    pub exact: bool,
+    /// Sizes it was tuned for.
+    pub sizes: Vec<usize>,
+    /// Seconds of an iteration then, and of the default.
+    pub seconds: Option<f64>,
+    /// The same of the default.
+    pub default_seconds: Option<f64>,
+    /// Hash of the code that was measured.
+    #[serde(skip)]
+    code: String,
+}
+
+/// A choice with the plan it names.
+pub struct Usable {
+    /// The choice.
+    pub known: Known,
+    /// Number of the plan.
+    pub plan: usize,
+}
+
+/// What a look into the store gave.
+#[derive(Default)]
+pub struct Found {
+    /// The choice, if there is one.
+    pub known: Option<Known>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// The choice for a problem on a back end: of these sizes, else of their class; the last one counts, since a tune
+/// takes the choice before into its final.
+pub fn find(mut store: Store, program: &Program, problem: &Problem, backend: &dyn Backend) -> Found {
+    let Ok(family) = key::family(program, problem, backend) else { return Found::default() };
+    let records = store.read(&family);
+    let class = key::class_of(&problem.sizes);
+    let chosen = |record: &&Record| record.kind == Kind::Choice && record.verdict == Verdict::Timed;
+    let exact = records.iter().rev().filter(chosen).find(|record| record.about.sizes == problem.sizes);
+    let near = || records.iter().rev().filter(chosen).find(|record| record.about.class == class);
+    let place = store.directory().map(|place| place.display().to_string()).unwrap_or_default();
+    let known = exact.map(|record| (record, true)).or_else(|| near().map(|record| (record, false)));
+    let known = known.map(|(record, exact)| Known {
+        schedule: record.schedule.clone(),
+        variant: record.variant.clone(),
+        threads: record.threads,
+        from: place,
+        exact,
+        sizes: record.about.sizes.clone(),
+        seconds: record.seconds,
+        default_seconds: record.default_seconds,
+        code: record.code.clone(),
+    });
+    Found { known, notices: store.take_notices() }
+}
+
+impl Known {
+    /// Checks the choice against what is compiled now: its schedule exists, its variant can be mapped, and for the
+    /// sizes it was tuned for the code is the code that was proven and timed.
+    ///
+    /// # Errors
+    /// Why it does not hold.
+    pub fn usable(self, plans: &[Plan], backend: &dyn Backend, problem: &Problem) -> Result<Usable, String> {
+        let schedule = &self.schedule;
+        let plan = plans.iter().position(|plan| plan.schedule.name == *schedule);
+        let number = plan.ok_or_else(|| format!("there is no schedule {schedule} any more"))?;
+        let plan = &plans[number];
+        if plan.schedule.arithmetic == Arithmetic::DifferentRecurrence && plan.program.residual.is_empty() {
+            return Err(format!("{schedule} has another recurrence, and no residual would be verified"));
+        }
+        let module = module(plan, backend.target(), problem, &self.variant)?;
+        if self.exact && code(plan, &module, backend.target()) != self.code {
+            return Err("other code is generated now; tune again".to_string());
+        }
+        Ok(Usable { known: self, plan: number })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let sizes: Vec<String> = self.sizes.iter().map(usize::to_string).collect();
+        let gain = match (self.seconds, self.default_seconds) {
+            (Some(now), Some(before)) if now > 0.0 => {
+                format!(", {:.2} times as fast as the default then", before / now)
+            }
+            _ => String::new(),
+        };
+        let whole =
+            if self.exact { String::new() } else { format!(" for {} (the same size class)", sizes.join(" x ")) };
+        let variant: Vec<String> = self.variant.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let variant = if variant.is_empty() { "the default variant".to_string() } else { variant.join(" ") };
+        format!("tuned{whole}: schedule {}, {variant} (from {}{gain})", self.schedule, self.from)
+    }
+}
+
+/// A plan under a variant.
+///
+/// # Errors
+/// A variant that cannot be mapped.
+pub(super) fn module(
+    plan: &Plan,
+    target: Target,
+    problem: &Problem,
+    variant: &[(String, String)],
+) -> Result<Module, String> {
+    let module = pipeline::module(&plan.program, target, problem.precision, problem.iterations, variant);
+    module.map_err(|error| error.to_string())
+}
+
+/// Hash of the code of the main loop's sweeps. Fences are left out: they hold the iteration limit, which is nothing a
+/// choice depends on.
+pub(super) fn code(plan: &Plan, module: &Module, target: Target) -> String {
+    let delay = plan.schedule.main.as_ref().map_or(1, |main| main.delay);
+    let sweeps =
+        steps(&plan.program, delay).into_iter().filter(|(step, _)| matches!(step, super::bench::Step::Sweep(_)));
+    let kernels: Vec<_> = sweeps.flat_map(|(step, _)| step.kernels(module)).collect();
+    key::code(target, &kernels)
+}

@@ -1,0 +1,183 @@
+//! `tune` as users see it, and what may happen to its store.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cli::{Ran, command, file, folder};
+
+const PLATE: &str = "
+operator plate {
+    grid cells [i: ni, j: nj];
+    flux X[i+1/2] = u[i+1] - u;
+    flux Y[j+1/2] = (1 + j)*(u[j+1] - u);
+    apply u => u - div(X) - div(Y);
+    boundary i, j: no_flux;
+    claim symmetric, positive_definite;
+}
+problem main { operator plate(ni = 16, nj = 12); rhs random(seed = 1); solver cg; tolerance 1e-6; iterations 200; }
+";
+
+/// A program and a store of its own.
+struct Place {
+    program: String,
+    store: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let folder = folder(name);
+        Place { program: file(&folder, "plate.kw", PLATE), store: folder.join("tuned") }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = command(args);
+        command.env("KERNELWRIGHT_TUNED", &self.store);
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().expect("the command starts");
+        let text = |bytes| String::from_utf8(bytes).expect("output is text");
+        let status = output.status.code().expect("no signal");
+        let ran = Ran { status, out: text(output.stdout), err: text(output.stderr) };
+        assert!(!ran.err.contains("panicked"), "{}", ran.err);
+        ran
+    }
+
+    fn args<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        [&["tune", &self.program, "--backend", "interp", "--schedule", "statement"], more].concat()
+    }
+
+    #[track_caller]
+    fn tune(&self, more: &[&str]) -> Ran {
+        let ran = self.run(&self.args(more));
+        assert_eq!(ran.status, 0, "{}", ran.err);
+        ran
+    }
+
+    fn start(&self, more: &[&str]) -> Child {
+        let mut command = self.command(&self.args(more));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts")
+    }
+
+    /// The only file of the store.
+    fn file(&self) -> Option<PathBuf> {
+        std::fs::read_dir(&self.store).ok()?.next()?.ok().map(|entry| entry.path())
+    }
+
+    fn lines(&self) -> usize {
+        self.file().and_then(|file| std::fs::read_to_string(file).ok()).map_or(0, |text| text.lines().count())
+    }
+}
+
+#[test]
+fn a_tune_shows_what_it_did_and_solve_uses_it() {
+    let place = Place::new("cli_tune");
+    let plot = Path::new(&place.program).with_file_name("tune.svg");
+    let shown = plot.display().to_string();
+    let ran = place.tune(&["--count", "3", "--plot", &shown, "--json"]);
+    let report = ran.json();
+    assert_eq!(report["candidates"], 3);
+    assert!(report["best"]["seconds"].as_f64().is_some_and(|time| time > 0.0), "{report}");
+    let picture = std::fs::read_to_string(plot).expect("the picture");
+    assert!(picture.starts_with("<svg") && picture.contains("<circle"));
+    let solve = ["solve", &place.program, "--backend", "interp"];
+    let solved = place.run(&[&solve[..], &["--json"]].concat());
+    let notes = solved.json()["notices"].to_string();
+    assert!(solved.status == 0 && notes.contains("tuned: schedule"), "{notes}");
+    let plain = place.run(&[&solve[..], &["--json", "--untuned"]].concat());
+    assert!(!plain.json()["notices"].to_string().contains("tuned: schedule"));
+    let text = place.run(&["tune", "--show"]);
+    assert!(text.out.contains("1 choices") && text.out.contains("plate"), "{}", text.out);
+}
+
+#[test]
+fn choices_travel_as_files() {
+    let place = Place::new("cli_tune_export");
+    place.tune(&["--count", "1"]);
+    let team = Path::new(&place.program).with_file_name("team.jsonl").display().to_string();
+    assert_eq!(place.run(&["tune", "--export", &team]).status, 0);
+    let other = Place { program: place.program.clone(), store: place.store.with_file_name("other") };
+    let taken = other.run(&["tune", "--import", &team, "--json"]).json();
+    assert!(taken["taken"].as_u64().is_some_and(|count| count > 2), "{taken}");
+    let again = other.run(&["tune", "--import", &team, "--json"]).json();
+    assert_eq!(again["taken"], 0);
+    let solved = other.run(&["solve", &other.program, "--backend", "interp"]);
+    assert!(solved.err.contains("tuned: schedule"), "{}", solved.err);
+    assert_eq!(place.run(&["tune", "--import", "none.jsonl"]).status, 1);
+    assert_eq!(place.run(&["tune"]).status, 2);
+}
+
+/// Killed in the middle, a tune goes on where it was.
+#[test]
+fn a_killed_tune_is_resumed() {
+    let place = Place::new("cli_tune_kill");
+    let mut child = place.start(&["--exhaustive"]);
+    let begin = Instant::now();
+    while place.lines() < 3 && begin.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("SIGKILL");
+    child.wait().expect("it is gone");
+    let before = place.lines();
+    assert!(before >= 3, "nothing was measured");
+    let report = place.tune(&["--exhaustive", "--json"]).json();
+    assert!(report["remembered"].as_u64().is_some_and(|count| count > 0), "{report}");
+    assert_eq!(report["ended"], "complete");
+}
+
+#[test]
+fn two_tunes_at_once_share_a_store() {
+    let place = Place::new("cli_tune_two");
+    let children = [place.start(&["--exhaustive"]), place.start(&["--exhaustive"])];
+    for mut child in children {
+        assert!(child.wait().expect("it ends").success());
+    }
+    let shown = place.run(&["tune", "--show", "--json"]);
+    let records = shown.json()["records"].as_array().map_or(0, Vec::len);
+    assert_eq!((records, shown.err.as_str()), (place.lines(), ""), "every line is sound");
+    assert_eq!(shown.json()["records"].to_string().matches("\"choice\"").count(), 2);
+}
+
+#[test]
+fn a_truncated_store_and_one_of_another_version_are_passed_over() {
+    let place = Place::new("cli_tune_damage");
+    place.tune(&["--count", "2"]);
+    let file = place.file().expect("a file");
+    let whole = std::fs::read_to_string(&file).expect("text");
+    std::fs::write(&file, &whole[..whole.len() - 40]).expect("a file");
+    let ran = place.tune(&["--count", "1"]);
+    assert!(ran.err.contains("1 of its lines are damaged"), "{}", ran.err);
+    let other = whole.replace("{\"format\":1,", "{\"format\":99,");
+    std::fs::write(&file, &other).expect("a file");
+    let ran = place.tune(&["--count", "1"]);
+    assert!(ran.err.contains("of another version"), "{}", ran.err);
+    // Nothing was lost or changed.
+    assert!(std::fs::read_to_string(&file).expect("text").starts_with(&other));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_and_a_store_that_cannot_be_written_are_notices() {
+    let place = Place::new("cli_tune_full");
+    place.tune(&["--count", "1"]);
+    let file = place.file().expect("a file");
+    std::fs::remove_file(&file).expect("a file");
+    std::os::unix::fs::symlink("/dev/full", &file).expect("a link");
+    let ran = place.tune(&["--count", "1"]);
+    let told = ran.err.matches("cannot be written").count();
+    assert_eq!(told, 1, "said once: {}", ran.err);
+    let nowhere = Place { store: PathBuf::from("/proc/none"), ..Place::new("cli_tune_nowhere") };
+    assert!(nowhere.tune(&["--count", "1"]).err.contains("cannot be written"));
+    // Made read-only: an error for most, of no effect for root; a tune in either case.
+    let mut rights = std::fs::metadata(&place.store).expect("a folder").permissions();
+    std::fs::remove_file(&file).expect("a link");
+    rights.set_readonly(true);
+    std::fs::set_permissions(&place.store, rights.clone()).expect("rights");
+    place.tune(&["--count", "1"]);
+    #[allow(clippy::permissions_set_readonly_false, reason = "the folder is to be removed by the next run")]
+    rights.set_readonly(false);
+    std::fs::set_permissions(&place.store, rights).expect("rights");
+}

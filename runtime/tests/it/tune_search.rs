@@ -1,0 +1,256 @@
+//! The tuner as a library: what it proves, what it remembers, what it leaves behind.
+
+use std::ops::ControlFlow;
+
+use kernelwright::backend::interp::{InterpBackend, InterpOptions};
+use kernelwright::backend::shared::Shared;
+use kernelwright::backend::{Backend, Counters, Target};
+use kernelwright::load::{Loaded, from_text};
+use kernelwright::pipeline;
+use kernelwright::solve::{Builder, Inputs, Solver};
+use kernelwright::tune::bench::{Bench, Inputs as Numbers, Step};
+use kernelwright::tune::exact;
+use kernelwright::tune::record::Verdict;
+use kernelwright::tune::strategy::Choice;
+use kernelwright::tune::{Ended, Options, Report};
+use kernelwright_codegen::kernel::{Expr, Kernel, Op, Space, Stmt, Type};
+use kernelwright_codegen::module::Module;
+
+use crate::cli::folder;
+
+const LINE: &str = "
+operator chain {
+    grid cells [i: ni];
+    param shift = 0.5;
+    flux X[i+1/2] = (2 + sin(i))*(u[i+1] - u);
+    apply u => shift*u - div(X);
+    boundary i: no_flux;
+    claim symmetric, positive_definite;
+}
+problem main { operator chain(ni = 300); rhs random(seed = 1); solver cg; tolerance 1e-8; iterations 400; }
+";
+
+const PLATE: &str = "
+operator plate {
+    grid cells [i: ni, j: nj];
+    flux X[i+1/2] = (2 + sin(i))*(u[i+1] - u);
+    flux Y[j+1/2] = (1 + j)*(u[j+1] - u);
+    apply u => u - div(X) - div(Y);
+    boundary i, j: no_flux;
+    claim symmetric, positive_definite;
+}
+problem main {
+    operator plate(ni = 12, nj = 8); rhs random(seed = 1); solver pcg; preconditioner line(j);
+    tolerance 1e-8; iterations 200;
+}
+";
+
+fn loaded(text: &str) -> Loaded {
+    from_text("case.kw", text.to_string()).unwrap()
+}
+
+fn interpreter(target: Target) -> Box<dyn Backend> {
+    Box::new(InterpBackend::new(InterpOptions { target, ..InterpOptions::default() }))
+}
+
+fn everything() -> Options {
+    Options { budget: None, count: None, strategy: Choice::Exhaustive, fresh: true }
+}
+
+fn tune(builder: &Builder, target: Target, options: &Options) -> Report {
+    builder.tune_on(interpreter(target), options, &mut |_| ControlFlow::Continue(())).unwrap().0
+}
+
+#[test]
+fn memory_and_handles_stay_flat_over_a_thousand_candidates() {
+    let program = loaded(LINE);
+    let builder = Solver::builder(&program).schedule("statement").tuned_in(folder("tune_flat"));
+    let shared = Shared::new(interpreter(Target::Cuda));
+    let (mut looked_at, mut most) = (0, Counters::default());
+    let (mut first, mut rounds) = (None, 0);
+    while looked_at < 1000 {
+        let watched = shared.clone();
+        let result = builder.tune_on(Box::new(shared.clone()), &everything(), &mut |_| {
+            let now = watched.counters();
+            most.buffers = most.buffers.max(now.buffers);
+            most.bytes = most.bytes.max(now.bytes);
+            most.modules = most.modules.max(now.modules);
+            ControlFlow::Continue(())
+        });
+        let (report, _) = result.unwrap();
+        looked_at += report.candidates;
+        rounds += 1;
+        let now = shared.counters();
+        assert_eq!((now.buffers, now.bytes, now.modules), (0, 0, 0), "left behind after {looked_at} candidates");
+        let peak = *first.get_or_insert(most);
+        assert_eq!(most, peak, "more than in the first round, after {looked_at} candidates");
+        assert!(report.candidates > 100, "a round has only {} candidates", report.candidates);
+    }
+    assert!(rounds > 1 && most.modules < 100, "{rounds} rounds, {most:?}");
+}
+
+#[test]
+fn a_tune_is_remembered_and_used() {
+    let program = loaded(PLATE);
+    let place = folder("tune_used");
+    let builder = Solver::builder(&program).tuned_in(&place);
+    let options = Options { strategy: Choice::Guided, ..everything() };
+    let report = tune(&builder, Target::Host, &options);
+    assert_eq!((report.ended, report.remembered), (Ended::Complete, 0));
+    assert!(report.candidates > 0 && report.best.seconds <= 1.02 * report.default.seconds, "{report:?}");
+    for kernel in &report.kernels {
+        assert!(kernel.searched.trials.iter().all(|trial| trial.verdict != Verdict::Failed), "{kernel:?}");
+    }
+    let again = tune(&builder, Target::Host, &Options { fresh: false, ..options });
+    assert!(again.remembered > 0 && again.candidates <= report.candidates, "{again:?}");
+
+    let mut tuned = builder.compile_on(interpreter(Target::Host)).unwrap();
+    let known = tuned.tuned().expect("the choice is used").clone();
+    assert!(known.exact && known.schedule == again.best.schedule && known.variant == again.best.variant);
+    assert!(tuned.notices().iter().any(|notice| notice.contains("tuned") && notice.contains(&known.from)));
+    let plain = builder.clone().untuned().compile_on(interpreter(Target::Host)).unwrap();
+    assert!(plain.tuned().is_none());
+    let explicit = builder.clone().variant("tile", "4x1").compile_on(interpreter(Target::Host)).unwrap();
+    assert!(explicit.tuned().is_none(), "what is asked for wins");
+    // Sizes of the same class: the choice is only a good guess there, and says so.
+    let near = builder.clone().set("ni", 14.0).compile_on(interpreter(Target::Host)).unwrap();
+    assert!(near.tuned().is_some_and(|known| !known.exact));
+    let far = builder.clone().set("ni", 90.0).compile_on(interpreter(Target::Host)).unwrap();
+    assert!(far.tuned().is_none());
+    assert!(tuned.solve(&Inputs::new()).unwrap().report.outcome.is_converged());
+}
+
+#[test]
+fn a_choice_that_no_longer_holds_is_left_with_a_notice() {
+    let program = loaded(PLATE);
+    let place = folder("tune_stale");
+    let builder = Solver::builder(&program).tuned_in(&place);
+    tune(&builder, Target::Host, &Options { count: Some(2), strategy: Choice::Guided, ..everything() });
+    let file = std::fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
+    let mut choice = kernelwright::tune::store::Store::at(&place).read_all().pop().unwrap();
+    let mut stale = |change: &dyn Fn(&mut kernelwright::tune::record::Record)| {
+        change(&mut choice);
+        std::fs::write(&file, choice.line() + "\n").unwrap();
+        let solver = builder.compile_on(interpreter(Target::Host)).unwrap();
+        assert!(solver.tuned().is_none());
+        solver.notices().join("; ")
+    };
+    assert!(stale(&|record| record.code = "0".repeat(32)).contains("other code is generated now"));
+    assert!(stale(&|record| record.schedule = "none_such".into()).contains("no schedule none_such"));
+    let wrong = stale(&|record| {
+        record.schedule = "statement".into();
+        record.variant = vec![("nothing.tile".into(), "4x1".into())];
+    });
+    assert!(wrong.contains("no kernel"), "{wrong}");
+}
+
+#[test]
+fn budgets_and_interrupts_end_a_tune_with_a_choice() {
+    let program = loaded(PLATE);
+    let builder = Solver::builder(&program).tuned_in(folder("tune_ends"));
+    let one = Options { count: Some(1), strategy: Choice::Random, ..everything() };
+    let counted = tune(&builder, Target::Host, &one);
+    assert_eq!((counted.ended, counted.candidates), (Ended::Count, 1));
+    let none = Options { budget: Some(std::time::Duration::ZERO), ..everything() };
+    let late = tune(&builder, Target::Host, &none);
+    assert_eq!((late.ended, late.candidates), (Ended::Budget, 0));
+    assert_eq!(late.best.schedule, late.default.schedule);
+    let stopped = builder.tune_on(interpreter(Target::Host), &everything(), &mut |_| ControlFlow::Break(()));
+    assert_eq!(stopped.unwrap().0.ended, Ended::Interrupted);
+}
+
+/// Changes the value of every store to a global buffer.
+fn change(statements: &mut [Stmt], kernel: &[Space], how: &dyn Fn(&Expr) -> Expr) {
+    for statement in statements {
+        match statement {
+            Stmt::Store { buffer, value, .. } if kernel[buffer.0] == Space::Global => *value = how(value),
+            Stmt::For { body, .. } => change(body, kernel, how),
+            Stmt::If { then, otherwise, .. } => {
+                change(then, kernel, how);
+                change(otherwise, kernel, how);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes the stores to global buffers away.
+fn skip(statements: &mut Vec<Stmt>, kernel: &[Space]) {
+    let stores = |s: &Stmt| matches!(s, Stmt::Store { buffer, .. } if kernel[buffer.0] == Space::Global);
+    statements.retain(|statement| !stores(statement));
+    for statement in statements {
+        match statement {
+            Stmt::For { body, .. } => skip(body, kernel),
+            Stmt::If { then, otherwise, .. } => {
+                skip(then, kernel);
+                skip(otherwise, kernel);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn altered(module: &Module, how: impl Fn(&mut Kernel)) -> Module {
+    let mut module = module.clone();
+    module.kernels.iter_mut().for_each(how);
+    module
+}
+
+#[test]
+fn kernels_that_are_slightly_wrong_or_write_too_little_fail_their_proofs() {
+    let program = loaded(PLATE);
+    let builder = Solver::builder(&program);
+    let (_, problem) = builder.chosen().unwrap();
+    let planned = builder.plan().unwrap();
+    let loops = &planned.plan().program;
+    let module = pipeline::module(loops, Target::Host, problem.precision, 100, &[]).unwrap();
+    let inputs = Numbers { params: problem.parameters(), data: Vec::new() };
+    let spaces = |kernel: &Kernel| kernel.buffers.iter().map(|buffer| buffer.space).collect::<Vec<_>>();
+    let scaled = |module: &Module, factor: f64| {
+        altered(module, |kernel| {
+            let spaces = spaces(kernel);
+            let number = Box::new(Expr::Real(factor, Type::F64));
+            let how = |value: &Expr| Expr::Binary(Op::Mul, Box::new(value.clone()), number.clone());
+            change(&mut kernel.body, &spaces, &how);
+        })
+    };
+    let silent = altered(&module, |kernel| {
+        let spaces = spaces(kernel);
+        skip(&mut kernel.body, &spaces);
+    });
+    for number in 0..loops.sweeps.len() {
+        let step = Step::Sweep(number);
+        let mut backend = interpreter(Target::Host);
+        let backend = backend.as_mut();
+        let mut bench = Bench::new(backend, loops, &module, step, &inputs).unwrap();
+        let load = |backend: &mut dyn Backend, bench: &Bench, module: &Module| {
+            let handles = backend.compile(&step.kernels(module)).unwrap();
+            bench.candidate(backend, module.clone(), handles).unwrap()
+        };
+        let reference = load(backend, &bench, &module);
+        bench.establish(backend, &reference).unwrap();
+        assert_eq!(bench.prove(backend, &reference).unwrap(), Ok(()));
+        for wrong in [&scaled(&module, 1.0 + 1e-9), &scaled(&module, -1.0), &silent] {
+            let candidate = load(backend, &bench, wrong);
+            assert!(bench.prove(backend, &candidate).unwrap().is_err(), "{}", step.name(loops));
+            bench.discard(backend, candidate);
+        }
+        let same = exact::left(loops, &module, step).unwrap();
+        assert_eq!(exact::equal(&same, &same), Ok(()));
+        let wrong = exact::left(loops, &scaled(&module, 1.0 + 1e-15), step).unwrap();
+        assert!(exact::equal(&wrong, &same).is_err(), "{}", step.name(loops));
+        bench.discard(backend, reference);
+        bench.close(backend);
+        assert_eq!((backend.counters().buffers, backend.counters().modules), (0, 0));
+    }
+}
+
+#[test]
+fn tuning_while_compiling_uses_what_it_finds() {
+    let program = loaded(PLATE);
+    let builder = Solver::builder(&program).tuned_in(folder("tune_builder"));
+    let builder = builder.tune(std::time::Duration::from_secs(2));
+    let mut solver = builder.compile_on(interpreter(Target::Host)).unwrap();
+    assert!(solver.tuned().is_some());
+    assert!(solver.solve(&Inputs::new()).unwrap().report.outcome.is_converged());
+}
