@@ -14,9 +14,9 @@ pub struct Module {
     pub setup: Vec<Launch>,
     /// One launch (or more, in order) per sweep of the loop program.
     pub sweeps: Vec<Vec<Launch>>,
-    /// One launch (or more, in order) per fence.
+    /// The launches of every fence, in order; none where the sweep before it does its work.
     pub fences: Vec<Vec<Launch>>,
-    /// Buffers of the module beside vectors: tables, partial sums.
+    /// Buffers of the module beside vectors: tables, partial sums, counters. Those of integers must be zero at first.
     pub buffers: Vec<ModuleBuffer>,
     /// Elements of one version of a vector (points times components).
     pub vector_len: u64,

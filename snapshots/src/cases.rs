@@ -90,17 +90,22 @@ const fn axis(target: Target, program: &'static str, set: &'static [(&'static st
 }
 
 /// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
-pub const AXES: [Axis; 12] = [
+pub const AXES: [Axis; 17] = [
     axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
     axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
     axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
     axis(Target::Cuda, "pressure_correction", &[("carry", "false")]),
     axis(Target::Cuda, "pressure_correction", &[("unroll", "2")]),
+    axis(Target::Cuda, "pressure_correction", &[("staged", "false")]),
+    axis(Target::Cuda, "pressure_correction", &[("rows", "1")]),
+    axis(Target::Cuda, "pressure_correction", &[("early", "false")]),
+    axis(Target::Cuda, "pressure_correction", &[("shared", "0")]),
+    axis(Target::Cuda, "poisson_2d", &[("fence", "own")]),
     axis(Target::Cuda, "pressure_correction", &[("line_block", "32x4"), ("segments", "1")]),
-    axis(Target::Cuda, "pressure_correction", &[("segments", "8")]),
+    axis(Target::Cuda, "pressure_correction", &[("segments", "4")]),
     axis(Target::Cuda, "pressure_correction", &[("columns", "8")]),
-    axis(Target::Cuda, "pressure_correction", &[("line_resident", "0")]),
-    axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64")]),
+    axis(Target::Cuda, "pressure_correction", &[("line_resident", "3")]),
+    axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64"), ("fence", "own")]),
     axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
     axis(Target::Host, "pressure_correction", &[("simd", "16")]),
 ];

@@ -6,7 +6,7 @@ use super::balanced::Ahead;
 use super::{MapError, Options};
 use crate::format::Kind;
 use crate::kernel::{Element, IndexWidth, Kernel, Type};
-use crate::loops::{Program, SumId, ValueId};
+use crate::loops::{FenceId, Program, SumId, ValueId};
 use crate::math::{Grid, Operator};
 use crate::module::{Arg, ModuleBuffer, partial_name};
 
@@ -40,6 +40,16 @@ pub(super) struct Context<'a> {
     pub(super) ahead: BTreeMap<ValueId, Ahead>,
     /// Buffer and number of partial sums, by [`SumId`].
     pub(super) partials: Vec<Option<(usize, u64)>>,
+    /// The fence that the sweep being mapped ends with, if it does.
+    pub(super) closing: Option<Closing>,
+}
+
+/// A fence that the last block of a sweep carries out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closing {
+    pub(super) fence: FenceId,
+    /// Module buffer that counts the blocks; zero between launches.
+    pub(super) arrivals: usize,
 }
 
 impl<'a> Context<'a> {
@@ -66,6 +76,7 @@ impl<'a> Context<'a> {
             buffers: Vec::new(),
             ahead: BTreeMap::new(),
             partials: vec![None; program.sums.len()],
+            closing: None,
         };
         for table in 0..program.operator.tables.len() {
             let len = context.table_extents(table).iter().product();

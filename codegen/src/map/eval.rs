@@ -54,6 +54,10 @@ pub(super) struct Eval<'a, 'c> {
     pub(super) known: BTreeMap<(ValueId, usize), Expr>,
     /// What the lane carries along its walk.
     pub(super) march: super::march::March,
+    /// What the block keeps in shared memory around its points.
+    pub(super) tile: super::tile::Tile,
+    /// Scalars in the working precision, where the kernel changes them at its end.
+    scalars: BTreeMap<ScalarId, Expr>,
     memo: Vec<BTreeMap<Key, Option<Expr>>>,
     /// Statements quoted in the open blocks.
     quoted: Vec<BTreeSet<String>>,
@@ -62,10 +66,16 @@ pub(super) struct Eval<'a, 'c> {
 impl<'a, 'c> Eval<'a, 'c> {
     /// A kernel for a sweep, with its header.
     pub(super) fn new(cx: &'c Context<'a>, sweep: &'a Sweep, guarding: Guarding) -> Eval<'a, 'c> {
-        let stored: Vec<Arg> = sweep.stores.iter().map(|s| Arg::Vector(s.to)).collect();
+        let mut stored: Vec<Arg> = sweep.stores.iter().map(|s| Arg::Vector(s.to)).collect();
+        if cx.closing.is_some() {
+            stored.extend(super::fence::written());
+        }
         let mut eval = Eval::part(cx, sweep, guarding, &sweep.name, stored);
         eval.b.doc.extend(sweep.text.iter().cloned());
         eval.exits();
+        if cx.closing.is_some() {
+            eval.load_scalars();
+        }
         eval
     }
 
@@ -84,6 +94,8 @@ impl<'a, 'c> Eval<'a, 'c> {
             arrays: super::line::Arrays::default(),
             known: BTreeMap::new(),
             march: super::march::March::default(),
+            tile: super::tile::Tile::default(),
+            scalars: BTreeMap::new(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
         }
@@ -94,6 +106,22 @@ impl<'a, 'c> Eval<'a, 'c> {
         let mut eval = Eval::part(cx, sweep, Guarding::Predicate, name, stored);
         eval.exits();
         eval
+    }
+
+    /// Reads the scalars of the sweep before its last block changes any.
+    fn load_scalars(&mut self) {
+        let mut used = BTreeSet::new();
+        for value in &self.sweep.values {
+            if let ValueKind::Map(e) = &value.kind {
+                scalars_of(e, &mut used);
+            }
+        }
+        for s in used {
+            let load = super::scalars::load(&mut self.b, self.cx, s);
+            let value = fold::cast(self.cx.real, Type::F64, load);
+            let var = self.b.bind_here(&self.cx.program.scalars[s.0], value);
+            self.scalars.insert(s, fold::var(var));
+        }
     }
 
     /// Ends the kernel at once when the solve is over or the sweep's predicate does not hold.
@@ -163,6 +191,10 @@ impl<'a, 'c> Eval<'a, 'c> {
         let key = Key::Value(v.0, c, at.clone());
         if let Some(Some(known)) = self.recall(&key) {
             return Ok(known);
+        }
+        if let Some(staged) = self.staged((v, c), at) {
+            self.remember(key, Some(staged.clone()));
+            return Ok(staged);
         }
         let before = self.march.leave(distance.is_some_and(|d| d != 0));
         let name = self.value_name(v, c, at);
@@ -235,6 +267,9 @@ impl<'a, 'c> Eval<'a, 'c> {
 
     /// A scalar of the loop in the working precision.
     fn scalar(&mut self, s: ScalarId) -> Expr {
+        if let Some(known) = self.scalars.get(&s) {
+            return known.clone();
+        }
         let load = super::scalars::load(&mut self.b, self.cx, s);
         let value = fold::cast(self.cx.real, Type::F64, load);
         self.b.bind(&self.cx.program.scalars[s.0], value)
@@ -333,6 +368,21 @@ impl<'a, 'c> Eval<'a, 'c> {
             stride = if axis + 1 < self.cx.dims() { self.b.bind("plane", next) } else { next };
         }
         (base, step)
+    }
+}
+
+/// Scalars of a pointwise expression.
+fn scalars_of(e: &PointExpr, used: &mut BTreeSet<ScalarId>) {
+    match e {
+        PointExpr::Scalar(s) => {
+            used.insert(*s);
+        }
+        PointExpr::Value(_) | PointExpr::Number(_) => {}
+        PointExpr::Neg(a) | PointExpr::Abs(a) => scalars_of(a, used),
+        PointExpr::Binary(_, a, b) => {
+            scalars_of(a, used);
+            scalars_of(b, used);
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Fences: one block that finishes the sums and runs the scalar statements in lane 0.
+//! Fences: one block finishes the sums and runs the scalar statements in lane 0, in a kernel of its own or as the last
+//! block of the sweep before.
 //!
 //! A statement that raises the status word ends the fence: what follows runs in the branch where nothing was raised.
 
@@ -11,30 +12,148 @@ use super::fold;
 use super::scalars;
 use super::sums::{block_totals, combined};
 use super::{MapError, Target};
-use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Math, Stmt, Type};
-use crate::loops::{Fence, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, status};
+use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Math, Scope, Space, Stmt, Type, VarId};
+use crate::loops::{
+    Control, Fence, FenceId, Program, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, SweepId,
+    status,
+};
 use crate::module::Arg;
 
-/// Maps a fence.
+/// Partial sums that a lane has on their way at a time.
+const UNROLL: u32 = 8;
+
+/// Maps a fence to a kernel of its own.
 pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
     let mut sums = BTreeSet::new();
     fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
     let many = cx.options.target == Target::Cuda && !sums.is_empty();
     let lanes = if many { cx.options.variant.fence_lanes } else { 1 };
-    let mut b = Builder::new(&fence.name, vec![Arg::Scalars, Arg::Status, Arg::History]);
+    let mut b = Builder::new(&fence.name, written().to_vec());
     let what = if sums.is_empty() { "scalar statements" } else { "finishes sums and runs the scalar statements" };
     b.doc.push(format!("{what} between sweeps"));
     scalars::exits(&mut b, cx, fence.predicate);
+    body(cx, &mut b, fence, Expr::Lane(0), lanes)?;
+    Ok(b.finish([1, 1, 1], [lanes, 1, 1], cx.index))
+}
+
+/// What a fence stores to.
+pub(super) fn written() -> [Arg; 3] {
+    [Arg::Scalars, Arg::Status, Arg::History]
+}
+
+/// Sweeps that a fence follows directly, wherever either of them stands, under the same predicate: what the fence does
+/// may be left to the sweep's last block.
+pub(super) fn followers(program: &Program) -> BTreeMap<SweepId, FenceId> {
+    let mut pairs = Pairs::default();
+    for section in [&program.prepare, &program.start, &program.body, &program.residual, &program.finish] {
+        pairs.visit(section);
+    }
+    let only = |set: &BTreeSet<Option<FenceId>>| set.iter().next().copied().flatten().filter(|_| set.len() == 1);
+    let fitting = pairs.after.iter().filter_map(|(&sweep, after)| {
+        let fence = only(after)?;
+        let before = &pairs.before[&fence];
+        let alike = program.sweeps[sweep.0].predicate == program.fences[fence.0].predicate;
+        (alike && before.len() == 1 && before.contains(&Some(sweep))).then_some((sweep, fence))
+    });
+    fitting.collect()
+}
+
+/// What follows each sweep, and what precedes each fence.
+#[derive(Default)]
+struct Pairs {
+    after: BTreeMap<SweepId, BTreeSet<Option<FenceId>>>,
+    before: BTreeMap<FenceId, BTreeSet<Option<SweepId>>>,
+}
+
+impl Pairs {
+    fn visit(&mut self, control: &[Control]) {
+        let mut last = None;
+        for step in control {
+            match step {
+                // A name for a vector changes nothing for a fence.
+                Control::Rotate(_) => continue,
+                Control::Fence(fence) => {
+                    self.before.entry(*fence).or_default().insert(last);
+                    if let Some(sweep) = last {
+                        self.after.entry(sweep).or_default().insert(Some(*fence));
+                    }
+                    last = None;
+                    continue;
+                }
+                _ => {}
+            }
+            if let Some(sweep) = last.take() {
+                self.after.entry(sweep).or_default().insert(None);
+            }
+            match step {
+                Control::Sweep(sweep) => last = Some(*sweep),
+                Control::Loop { body, .. } => self.visit(body),
+                Control::Every { body, otherwise, .. } => {
+                    self.visit(body);
+                    self.visit(otherwise);
+                }
+                Control::Fence(_) | Control::Rotate(_) => {}
+            }
+        }
+        if let Some(sweep) = last {
+            self.after.entry(sweep).or_default().insert(None);
+        }
+    }
+}
+
+/// Ends a sweep's kernel with the fence that follows it: the block that comes here last does what the fence does.
+///
+/// Every block announces itself after it has stored its partial sums; the last one to do so sees all of them. They are
+/// combined in the order of the blocks, whichever is last. The counter ends as it began.
+pub(super) fn close(cx: &Context, b: &mut Builder, lane: Expr, lanes: u32, blocks: u64) -> Result<(), MapError> {
+    let Some(closing) = cx.closing else {
+        return Ok(());
+    };
+    let fence = &cx.program.fences[closing.fence.0];
+    b.comment(format!("the last block: {}", fence.name));
+    let lane = b.bind("lane_in_block", lane);
+    let first = fold::compare(Cmp::Eq, lane.clone(), fold::int(0));
+    // What the other lanes have read, the last block may change.
+    b.push(Stmt::Barrier(Scope::Block));
+    if blocks == 1 {
+        return body(cx, b, fence, lane, lanes);
+    }
+    let counter = b.global(Arg::Module(closing.arrivals), "arrivals", Element::I32, 1, Access::ReadWrite);
+    let arrived = b.local("arrived", Space::Shared, Element::I32, 1);
+    let count = |b: &mut Builder, value: i64| {
+        let old = b.result("before", Type::Int);
+        b.push(Stmt::AtomicAdd { old, buffer: counter, index: fold::int(0), value: fold::int(value) });
+        fold::var(old)
+    };
+    b.open_if();
+    b.push(Stmt::Fence);
+    let before = count(b, 1);
+    b.push(Stmt::Fence);
+    b.push(Stmt::Store { buffer: arrived, index: fold::int(0), value: before });
+    b.close_if(first.clone());
+    b.push(Stmt::Barrier(Scope::Block));
+    b.open_if();
+    b.open_if();
+    count(b, -(blocks as i64));
+    b.close_if(first);
+    body(cx, b, fence, lane, lanes)?;
+    let last = fold::compare(Cmp::Eq, load_at(arrived, fold::int(0)), fold::int(blocks as i64 - 1));
+    b.close_if(last);
+    Ok(())
+}
+
+/// Finishes the sums with all lanes of a block and runs the statements in lane 0.
+fn body(cx: &Context, b: &mut Builder, fence: &Fence, lane: Expr, lanes: u32) -> Result<(), MapError> {
+    let mut sums = BTreeSet::new();
+    fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
     let mut writer = Writer { cx, b, sums: BTreeMap::new(), known: BTreeMap::new() };
-    let lane = Expr::Lane(0);
-    let parts = writer.strided(&sums, lanes)?;
+    let parts = writer.strided(&sums, lane.clone(), lanes)?;
     if lanes > 1 {
-        let running: Vec<(SumKind, crate::kernel::VarId)> =
-            parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
-        let totals = block_totals(&mut writer.b, &running, lane.clone(), lanes);
+        let running: Vec<(SumKind, VarId)> = parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
+        let totals = block_totals(writer.b, &running, lane.clone(), lanes);
         writer.b.open_if();
         for (part, total) in parts.iter().zip(totals) {
-            let total = total.value(&mut writer.b);
+            let total = total.value(writer.b);
             writer.sums.insert(part.0, total);
         }
         writer.checked(&fence.statements)?;
@@ -45,38 +164,46 @@ pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
         }
         writer.checked(&fence.statements)?;
     }
-    Ok(writer.b.finish([1, 1, 1], [lanes, 1, 1], cx.index))
+    Ok(())
 }
 
 /// Writes the statements of a fence.
-struct Writer<'a, 'c> {
+struct Writer<'a, 'c, 'b> {
     cx: &'c Context<'a>,
-    b: Builder,
+    b: &'b mut Builder,
     /// Finished sums.
     sums: BTreeMap<SumId, Expr>,
     /// Scalars read or assigned so far. What runs later stands in the same block or within it.
     known: BTreeMap<ScalarId, Expr>,
 }
 
-impl Writer<'_, '_> {
-    /// Every lane combines the partial sums of its blocks, in order.
-    fn strided(&mut self, sums: &BTreeSet<SumId>, lanes: u32) -> Result<Vec<(SumId, crate::kernel::VarId)>, MapError> {
-        let mut parts = Vec::new();
+impl Writer<'_, '_, '_> {
+    /// Every lane combines the partial sums of its blocks, in order; those of equally many blocks side by side.
+    fn strided(&mut self, sums: &BTreeSet<SumId>, lane: Expr, lanes: u32) -> Result<Vec<(SumId, VarId)>, MapError> {
+        let mut groups: BTreeMap<u64, Vec<(SumId, BufferId, VarId)>> = BTreeMap::new();
         for &sum in sums {
             let Some((number, blocks)) = self.cx.partials[sum.0] else {
                 return Err(MapError::Internal(format!("sum {} is read by a fence and made by no sweep", sum.0)));
             };
-            let kind = self.cx.program.sums[sum.0];
             let arg = Arg::Module(number);
             let buffer = self.b.global(arg, &format!("partial_{}", sum.0), Element::F64, blocks, Access::Read);
             let total = self.b.declare(&format!("sum_{}", sum.0), fold::real(0.0, Type::F64));
-            let block = self.b.open_loop("block");
-            let next = combined(&mut self.b, kind, fold::var(total), load_at(buffer, fold::var(block)));
-            self.b.push(Stmt::Assign(total, next));
-            let first = if lanes > 1 { Expr::Lane(0) } else { fold::int(0) };
-            self.b.close_loop(block, first, fold::int(blocks as i64), i64::from(lanes), LoopKind::Sequential);
-            parts.push((sum, total));
+            groups.entry(blocks).or_default().push((sum, buffer, total));
         }
+        let (first, kind) =
+            if lanes > 1 { (lane, LoopKind::Unroll(UNROLL)) } else { (fold::int(0), LoopKind::Sequential) };
+        for (&blocks, group) in &groups {
+            let block = self.b.open_loop("block");
+            for &(sum, buffer, total) in group {
+                let kind = self.cx.program.sums[sum.0];
+                let next = combined(self.b, kind, fold::var(total), load_at(buffer, fold::var(block)));
+                self.b.push(Stmt::Assign(total, next));
+            }
+            let blocks = fold::int(blocks as i64);
+            self.b.close_loop(block, first.clone(), blocks, i64::from(lanes), kind.clone());
+        }
+        let mut parts: Vec<(SumId, VarId)> = groups.into_values().flatten().map(|(sum, _, var)| (sum, var)).collect();
+        parts.sort_unstable();
         Ok(parts)
     }
 
@@ -101,7 +228,7 @@ impl Writer<'_, '_> {
         }
         let iteration = self.scalar(ScalarId::ITERATION);
         self.b.open_if();
-        let buffer = scalars::status(&mut self.b, Access::Write);
+        let buffer = scalars::status(self.b, Access::Write);
         let at = Expr::Cast(Type::Int, Box::new(iteration));
         self.b.push(Stmt::Store { buffer, index: fold::int(0), value: word });
         self.b.push(Stmt::Store { buffer, index: fold::int(1), value: at });
@@ -183,7 +310,7 @@ impl Writer<'_, '_> {
     /// Assigns a scalar; its value by name.
     fn assign(&mut self, scalar: ScalarId, value: Expr) -> Expr {
         let value = self.named(scalar, value);
-        let buffer: BufferId = scalars::buffer(&mut self.b, self.cx, Access::Write);
+        let buffer: BufferId = scalars::buffer(self.b, self.cx, Access::Write);
         self.b.push(Stmt::Store { buffer, index: fold::int(scalar.0 as i64), value: value.clone() });
         value
     }
@@ -193,7 +320,7 @@ impl Writer<'_, '_> {
         if let Some(known) = self.known.get(&scalar) {
             return known.clone();
         }
-        let load = scalars::load(&mut self.b, self.cx, scalar);
+        let load = scalars::load(self.b, self.cx, scalar);
         self.named(scalar, load)
     }
 
@@ -215,7 +342,7 @@ impl Writer<'_, '_> {
             ScalarExpr::Sum(s) => {
                 self.sums.get(s).cloned().ok_or_else(|| MapError::Internal("a sum is not finished here".into()))?
             }
-            ScalarExpr::Param(p) => scalars::param(&mut self.b, self.cx, self.cx.operator().params.len() + *p),
+            ScalarExpr::Param(p) => scalars::param(self.b, self.cx, self.cx.operator().params.len() + *p),
             ScalarExpr::Neg(a) => fold::neg(self.value(a)?),
             ScalarExpr::Binary(op, a, b) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use super::context::{Context, Made};
 use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept, load_at};
+use super::fence;
 use super::fold;
 use super::line_plan::Plan;
 use super::partition;
@@ -79,7 +80,8 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
         Expr::Lane(0),
         if lanes[1] > 1 { fold::mul(fold::int(lanes[0] as i64), Expr::Lane(1)) } else { fold::int(0) },
     );
-    sums.finish(&mut eval.b, &mut places, lane, count, blocks.number());
+    sums.finish(&mut eval.b, &mut places, lane.clone(), count, blocks.number());
+    fence::close(eval.cx, &mut eval.b, lane, count, blocks.count())?;
     let shape = if host { [1, 1, 1] } else { [lanes[0] as u32, lanes[1] as u32, 1] };
     let how = if host { format!("{} lines at a time", lanes[0]) } else { "a lane per line".to_string() };
     eval.b.doc.push(how);
@@ -102,6 +104,8 @@ pub(super) struct Array {
     buffer: BufferId,
     /// First row in a shared scratch buffer.
     row: i64,
+    /// In memory that the block shares, a row of all lanes per point.
+    shared: bool,
 }
 
 /// Global memory for the arrays of long lines.
@@ -134,12 +138,14 @@ pub(super) struct Arrays {
     used: i64,
     /// The own point's place in arrays that hold a segment of the line.
     place: Option<Expr>,
+    /// Lanes of the block and the number of the own one, for arrays in shared memory.
+    block: Option<(i64, Expr)>,
 }
 
 impl Arrays {
-    /// Arrays of a lane, for a segment of a line.
-    pub(super) fn of_lane() -> Arrays {
-        Arrays { stride: 1, ..Arrays::default() }
+    /// Arrays of a lane, one of so many of a block, for a segment of a line.
+    pub(super) fn of_lane(lanes: i64, lane: Expr) -> Arrays {
+        Arrays { stride: 1, block: Some((lanes, lane)), ..Arrays::default() }
     }
 
     /// Says where in the segment the own point is.
@@ -154,6 +160,9 @@ impl Arrays {
 
     /// Element of a point.
     fn index(&self, array: Array, row: Expr) -> Expr {
+        if let (true, Some((lanes, lane))) = (array.shared, &self.block) {
+            return fold::add(fold::mul(row, fold::int(*lanes)), lane.clone());
+        }
         let place = if self.scratch.is_some() { &self.line } else { &self.lane };
         let stride = self.scratch.map_or(self.stride, |s| s.lines as i64);
         let row = fold::mul(fold::add(row, fold::int(array.row)), fold::int(stride));
@@ -169,10 +178,17 @@ impl Eval<'_, '_> {
             let buffer = self.b.global(Arg::Module(s.number), "scratch", element, s.len, Access::ReadWrite);
             let row = self.arrays.used;
             self.arrays.used += rows as i64;
-            return Array { buffer, row };
+            return Array { buffer, row, shared: false };
         }
         let buffer = self.b.local(name, Space::Private, element, rows * self.arrays.stride as u64);
-        Array { buffer, row: 0 }
+        Array { buffer, row: 0, shared: false }
+    }
+
+    /// A new array of the lane in the memory that the block shares.
+    pub(super) fn shared_array(&mut self, name: &str, rows: u64) -> Array {
+        let lanes = self.arrays.block.as_ref().map_or(1, |b| b.0 as u64);
+        let buffer = self.b.local(name, Space::Shared, self.cx.options.precision, rows * lanes);
+        Array { buffer, row: 0, shared: true }
     }
 
     /// Reads an array.

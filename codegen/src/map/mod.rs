@@ -5,7 +5,7 @@
 //! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
-//! Modules in reading order: [`point`] (with [`march`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
+//! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
 //! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
@@ -36,8 +36,10 @@ mod scalars;
 mod separators;
 mod setup;
 mod slots;
+mod staged;
 mod sums;
 mod tidy;
+mod tile;
 mod variant;
 
 use std::collections::BTreeMap;
@@ -46,9 +48,9 @@ use crate::kernel::Element;
 use crate::loops::{Granule, Program, SweepId, ValueKind};
 use crate::module::{Arg, Launch, Module};
 
-use context::Context;
+use context::{Closing, Context};
 pub use parts::{Part, Work};
-pub use variant::Variant;
+pub use variant::{Finish, Variant};
 
 /// What kernels are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,6 +107,14 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         of.insert(name.as_str(), Options { variant: variant.clone(), ..options.clone() });
     }
     let mut context = Context::new(program, options)?;
+    let last = options.target == Target::Cuda
+        && options.variant.fence != Some(Finish::Own)
+        && program.operator.space.rows().is_none();
+    let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
+    let arrivals = match closing.is_empty() {
+        true => 0,
+        false => context.buffer("arrivals".into(), Element::I32, 1),
+    };
     let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
@@ -113,11 +123,25 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
             sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
         }
+        let finish = context.options.variant.fence;
+        if finish == Some(Finish::Own) {
+            closing.remove(&SweepId(number));
+        }
+        context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
-        let made = match sweep.granule {
-            Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
-            _ => point::kernel(&mut context, SweepId(number))?,
+        let make = |context: &mut Context| match sweep.granule {
+            Granule::Line(axis) if solves => line::kernel(context, SweepId(number), axis),
+            _ => point::kernel(context, SweepId(number)),
         };
+        let buffers = context.buffers.len();
+        let mut made = make(&mut context)?;
+        let many = made.0.grid.iter().product::<u64>() > FEW_BLOCKS && finish.is_none();
+        if many && closing.remove(&SweepId(number)).is_some() {
+            // Too many blocks to let each of them wait for its stores.
+            context.closing = None;
+            context.buffers.truncate(buffers);
+            made = make(&mut context)?;
+        }
         sweeps.push(vec![made]);
     }
     // What no sweep reads is not set up: values of a side that only the affine part would read, say.
@@ -131,7 +155,12 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         let launches = made.into_iter().map(|made| output.launch(made)).collect();
         output.sweeps.push(launches);
     }
-    for fence in &program.fences {
+    context.closing = None;
+    for (number, fence) in program.fences.iter().enumerate() {
+        if closing.values().any(|closed| closed.0 == number) {
+            output.fences.push(Vec::new());
+            continue;
+        }
         context.options = of.get(fence.name.as_str()).unwrap_or(options);
         let made = fence::kernel(&context, fence)?;
         let launch = output.launch(made);
@@ -147,6 +176,10 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         real: options.precision,
     })
 }
+
+/// Blocks of a sweep whose last one may finish the sums: each waits until its stores have arrived, which for a few
+/// takes less time than a launch.
+const FEW_BLOCKS: u64 = 1536;
 
 /// Kernels made so far and their launches.
 #[derive(Default)]

@@ -23,6 +23,7 @@ use super::point::Blocks;
 use super::separators::System;
 use super::sums::{Accumulators, Places};
 use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, VarId};
+use crate::kernel_verify::MAX_SHARED_BYTES;
 use crate::loops::{Store, Sum, Sweep, ValueId};
 
 /// How lines are split.
@@ -42,10 +43,18 @@ pub(super) struct Shape {
 const MOST_SEGMENTS: u64 = 32;
 /// Points of a segment at most, likewise; more would not fit into registers.
 const MOST_LEVELS: u64 = 16;
-/// Words of an array that a lane holds with ease.
-const WORDS: u64 = 8;
-/// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes.
-const REGISTERS: [u64; 2] = [1 << 16, 64];
+/// Words of a segment's array in a small problem, which needs the lanes.
+const FEW_WORDS: u64 = 8;
+/// Words of a long array.
+const LONG: u64 = 16;
+/// Lanes that a problem should have at least for segments of most levels, few of which are to be joined.
+const MANY_LANES: u64 = 1 << 17;
+/// Lines side by side: what neighbouring lanes read together should be long.
+const COLUMNS: u64 = 32;
+/// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes, or a little less.
+const REGISTERS: [u64; 3] = [1 << 16, 64, 80];
+/// Kinds of arrays that stand in shared memory if they are long, and the bytes a block may have there: two blocks fit.
+const SHARED: (u32, u64) = (2, 99 << 10);
 
 impl Shape {
     /// The shape for the lines along an axis; none where a lane per line is the better or the only way.
@@ -59,7 +68,7 @@ impl Shape {
             Some(0 | 1) => return None,
             Some(wanted) => u64::from(wanted),
             None if n > MOST_SEGMENTS * MOST_LEVELS => return None,
-            None => n.div_ceil(WORDS / words(cx)).clamp(2, MOST_SEGMENTS),
+            None => n.div_ceil(levels(cx)).clamp(2, MOST_SEGMENTS),
         };
         let (mut segments, mut levels) = divided(n, wanted.min(n / 2));
         if cyclic {
@@ -73,9 +82,7 @@ impl Shape {
                 return None;
             }
         }
-        // Half a group of f64 is as wide as a whole one of f32.
-        let half = words(cx) == 2 && segments.is_multiple_of(2);
-        let mut columns = variant.columns.map_or(if half { 16 } else { 32 }, u64::from);
+        let mut columns = variant.columns.map_or(COLUMNS, u64::from);
         while columns > 1 && columns * segments > 1024 {
             columns /= 2;
         }
@@ -90,16 +97,61 @@ fn words(cx: &Context) -> u64 {
     if cx.options.precision == Element::F32 { 1 } else { 2 }
 }
 
-/// Blocks that a multiprocessor should hold: where the arrays leave three eighths of the registers to all else.
-fn resident(cx: &Context, shape: Shape, arrays: usize) -> Option<u32> {
-    match cx.options.variant.line_resident {
-        Some(0) => None,
-        Some(blocks) => Some(blocks),
-        None => {
-            let [all, a_lane] = REGISTERS;
-            let held = arrays as u64 * shape.levels * words(cx);
-            let blocks = all / a_lane / (shape.columns * shape.segments);
-            (8 * held <= 5 * a_lane && blocks > 1).then_some(blocks as u32)
+/// Points of a segment, if the variant does not say.
+fn levels(cx: &Context) -> u64 {
+    if cx.points / MOST_LEVELS >= MANY_LANES { MOST_LEVELS } else { FEW_WORDS / words(cx) }
+}
+
+/// Arrays of a kernel, by what becomes of them.
+struct Arrays {
+    /// Per kind that may stand in shared memory: what is stored on the way, couplings, right sides.
+    kinds: [usize; 4],
+    /// Others.
+    kept: usize,
+    /// Bytes of one for a block, and of what the lanes exchange.
+    bytes: u64,
+    exchanged: u64,
+}
+
+impl Arrays {
+    fn of(cx: &Context, plan: &Plan, shape: Shape) -> Arrays {
+        let components = cx.grid.components;
+        let solves = plan.solves.len() * components;
+        let stored = plan.stores.iter().filter(|at| at.is_multiple_of(2)).count() * components;
+        let lanes = shape.columns * shape.segments * 4 * words(cx);
+        Arrays {
+            kinds: [stored, solves, solves, solves],
+            kept: plan.keeps.len() * components,
+            bytes: lanes * shape.levels,
+            exchanged: 8 * lanes,
+        }
+    }
+
+    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block.
+    fn shared(&self, cx: &Context, shape: Shape) -> u32 {
+        let (kinds, most) = SHARED;
+        let long = shape.levels * words(cx) >= LONG;
+        cx.options.variant.shared.unwrap_or(if long && self.in_shared(kinds) <= most { kinds } else { 0 })
+    }
+
+    /// Bytes of shared memory with so many kinds of arrays there.
+    fn in_shared(&self, kinds: u32) -> u64 {
+        self.exchanged + self.kinds.iter().take(kinds as usize).sum::<usize>() as u64 * self.bytes
+    }
+
+    /// Blocks that a multiprocessor should hold: where the arrays leave three eighths of the registers to all else.
+    fn resident(&self, cx: &Context, shape: Shape, shared: u32) -> Option<u32> {
+        match cx.options.variant.line_resident {
+            Some(0) => None,
+            Some(blocks) => Some(blocks),
+            None => {
+                let [all, half, less] = REGISTERS;
+                let in_registers = self.kinds.iter().skip(shared as usize).sum::<usize>() + self.kept;
+                let held = in_registers as u64 * shape.levels * words(cx);
+                let lanes = shape.columns * shape.segments;
+                let blocks = if all / less / lanes > 1 { all / less / lanes } else { all / half / lanes };
+                (8 * held <= 5 * half && blocks > 1).then_some(blocks as u32)
+            }
         }
     }
 }
@@ -117,8 +169,16 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     let blocks = Blocks::new([size(cx, 0).div_ceil(shape.columns), size(cx, 1), 1]);
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let cx: &Context = cx;
+    let arrays = Arrays::of(cx, &plan, shape);
+    let shared = arrays.shared(cx, shape);
+    // The sums of the groups of lanes take a little more.
+    if arrays.in_shared(shared) > MAX_SHARED_BYTES - (8 << 10) {
+        return Err(MapError::Variant("the arrays of a block do not fit into shared memory".into()));
+    }
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
-    eval.arrays = super::line::Arrays::of_lane();
+    let lane = fold::add(Expr::Lane(0), fold::mul(fold::int(shape.columns as i64), Expr::Lane(1)));
+    let place = eval.b.bind("place", lane.clone());
+    eval.arrays = super::line::Arrays::of_lane((shape.columns * shape.segments) as i64, place);
     eval.frame.own = vec![VarId(usize::MAX); cx.dims()];
     let sums = Accumulators::declare(&mut eval);
     let mut split = Split {
@@ -129,20 +189,21 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
         sums,
         live: Expr::Bool(true),
         first: fold::int(0),
+        arrays_shared: shared,
         shared: Vec::new(),
         turn: 0,
         stored: BTreeMap::new(),
     };
     split.lane(&others, &blocks);
     split.solves()?;
-    let Split { mut eval, sums, plan, stored, .. } = split;
-    let arrays = (3 * plan.solves.len() + plan.keeps.len() + stored.len()) * cx.grid.components;
-    let lane = fold::add(Expr::Lane(0), fold::mul(fold::int(shape.columns as i64), Expr::Lane(1)));
-    sums.finish(&mut eval.b, &mut places, lane, (shape.columns * shape.segments) as u32, blocks.number());
+    let Split { mut eval, sums, .. } = split;
+    let lanes = (shape.columns * shape.segments) as u32;
+    sums.finish(&mut eval.b, &mut places, lane.clone(), lanes, blocks.number());
+    super::fence::close(eval.cx, &mut eval.b, lane, lanes, blocks.count())?;
     let Shape { columns, segments, levels, .. } = shape;
     eval.b.doc.push(format!("{columns} lines a block, each in {segments} segments of {levels}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [columns as u32, segments as u32, 1], cx.index);
-    kernel.resident_blocks = resident(cx, shape, arrays);
+    kernel.resident_blocks = arrays.resident(cx, shape, shared);
     Ok((kernel, args))
 }
 
@@ -157,6 +218,8 @@ pub(super) struct Split<'a, 'c> {
     live: Expr,
     /// First point of the lane's segment.
     first: Expr,
+    /// Kinds of arrays that stand in shared memory.
+    arrays_shared: u32,
     /// Numbers that the lanes of a line exchange: two sets that take turns, so that one barrier an exchange is enough.
     pub(super) shared: Vec<Vec<BufferId>>,
     pub(super) turn: usize,
@@ -213,7 +276,8 @@ impl Split<'_, '_> {
         }
         for (number, store) in self.eval.sweep.stores.iter().enumerate() {
             if self.plan.stores[number].is_multiple_of(2) {
-                let arrays = self.arrays(&format!("{}_line", self.eval.sweep.values[store.value.0].name), components);
+                let name = format!("{}_line", self.eval.sweep.values[store.value.0].name);
+                let arrays = (0..components).map(|_| self.array(&name, 1)).collect();
                 let id = self.eval.keep(arrays);
                 self.stored.insert(number, id);
             }
@@ -222,6 +286,15 @@ impl Split<'_, '_> {
             self.solve(number, &kept)?;
         }
         Ok(())
+    }
+
+    /// An array of a segment's length: in shared memory if the variant puts so many kinds of arrays there. Those that are
+    /// read last of all come first.
+    pub(super) fn array(&mut self, name: &str, kind: u32) -> Array {
+        if self.arrays_shared >= kind {
+            return self.eval.shared_array(name, self.shape.levels);
+        }
+        self.eval.array(name, self.shape.levels)
     }
 
     /// One array per component, of a segment's length.

@@ -5,9 +5,12 @@
 
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
+use super::fence;
 use super::fold;
 use super::march::{self, Carry};
+use super::staged;
 use super::sums::{Accumulators, Places};
+use super::tile::Plan;
 use super::{MapError, Target};
 use crate::kernel::{Cmp, Expr, LoopKind, VarId};
 use crate::loops::{Sweep, SweepId, ValueId, ValueKind};
@@ -69,23 +72,35 @@ impl Blocks {
     }
 }
 
+/// Whether a launch can have so many blocks.
+pub(super) fn grid_fits(blocks: &Blocks) -> Result<(), MapError> {
+    if blocks.grid()[0] > largest(crate::kernel::IndexWidth::I32) as u64 {
+        return Err(MapError::Variant("more blocks than a launch can have".into()));
+    }
+    Ok(())
+}
+
 /// Lanes over the fastest axes.
 fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let dims = cx.dims();
     let variant = &cx.options.variant;
     let [x, y] = if dims == 3 { variant.block } else { [variant.block[0] * variant.block[1], 1] };
     let chunk = variant.chunk;
+    let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
+    if walks
+        && let Some(plan) = Plan::of(cx, sweep, [x, y])?
+        && let Some(made) = staged::kernel(cx, sweep, plan)?
+    {
+        return Ok(made);
+    }
     let across = |axis: usize, lanes: u32| cx.size(axis).div_ceil(u64::from(lanes));
     let blocks = Blocks::new(match dims {
         1 => [across(0, x).div_ceil(chunk), 1, 1],
         2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
-        _ => [across(0, x), across(1, y), cx.size(2).div_ceil(chunk)],
+        _ => [across(0, x), cx.size(2).div_ceil(chunk), across(1, y)],
     });
-    if blocks.grid()[0] > largest(crate::kernel::IndexWidth::I32) as u64 {
-        return Err(MapError::Variant("more blocks than a launch can have".into()));
-    }
+    grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
-    let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
     let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
@@ -97,7 +112,8 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     }
     let lane =
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
-    sums.finish(&mut eval.b, &mut places, lane, x * y, blocks.number());
+    sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
+    fence::close(eval.cx, &mut eval.b, lane, x * y, blocks.count())?;
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
     kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
@@ -125,7 +141,8 @@ fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Re
     Ok(())
 }
 
-/// Lanes over the first axes, a loop along the last.
+/// Lanes over the first axes, a loop along the last. Blocks go along x and the walk before they go along y: those that
+/// follow one another share planes, and go through the grid as sweeps by lines do.
 fn walk(
     eval: &mut Eval,
     sums: &Accumulators,
@@ -137,7 +154,7 @@ fn walk(
     let last = cx.dims() - 1;
     let mut guards = Vec::new();
     for &(axis, count) in lanes {
-        let from = fold::mul(blocks.tile(axis), fold::int(i64::from(count)));
+        let from = fold::mul(blocks.tile(2 * axis), fold::int(i64::from(count)));
         let lane = if count == 1 { fold::int(0) } else { Expr::Lane(axis as u8) };
         let var = eval.b.bind_here(cx.letters()[axis], fold::add(from, lane));
         eval.frame.know(var, (0, cx.size(axis) as i64 - 1));
@@ -147,12 +164,12 @@ fn walk(
     let (n, chunk) = (cx.size(last), cx.options.variant.chunk.min(cx.size(last)));
     inside(eval, &guards, |eval| {
         if chunk == 1 {
-            let k = eval.b.bind_here(cx.letters()[last], blocks.tile(last));
+            let k = eval.b.bind_here(cx.letters()[last], blocks.tile(1));
             eval.frame.know(k, (0, n as i64 - 1));
             eval.frame.own.push(k);
             return sums.point(eval, &eval.sweep.stores, &eval.sweep.sums);
         }
-        let first = fold::mul(blocks.tile(last), fold::int(chunk as i64));
+        let first = fold::mul(blocks.tile(1), fold::int(chunk as i64));
         let first = eval.b.bind("first", first);
         let end = end_of(eval, last, first.clone(), chunk, "end");
         let start = eval.b.bind_here("start", first.clone());
@@ -176,7 +193,7 @@ fn walk(
 }
 
 /// End of a chunk that starts at `first`, cut at the end of the axis.
-fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
+pub(super) fn end_of(eval: &mut Eval, axis: usize, first: Expr, chunk: u64, name: &str) -> Expr {
     let end = fold::add(first, fold::int(chunk as i64));
     let n = eval.cx.size(axis);
     let end = if n.is_multiple_of(chunk) { end } else { fold::min(end, fold::var(eval.frame.sizes[axis])) };

@@ -12,6 +12,15 @@ use super::position::{Coord, Position, side};
 use crate::kernel::{Cmp, Expr};
 use crate::loops::{ValueId, ValueKind};
 
+/// A position inside the grid where a reading finds its value.
+pub(super) struct Landed {
+    pub(super) at: Position,
+    /// Where the value counts negative, if anywhere.
+    pub(super) flipped: Option<Expr>,
+    /// Where there is a value; elsewhere the reading is zero.
+    pub(super) present: Expr,
+}
+
 impl Eval<'_, '_> {
     /// Component `c` of a value read at a position that may be outside the grid, by the linear boundary rule; none
     /// where it is zero for sure. With `absolute`, absolute values all along.
@@ -22,6 +31,9 @@ impl Eval<'_, '_> {
         at: &Position,
         absolute: bool,
     ) -> Result<Option<Expr>, MapError> {
+        if let Some(staged) = self.read_staged((v, c), at) {
+            return Ok(staged.map(|value| if absolute { fold::abs(value) } else { value }));
+        }
         let mut target = at.clone();
         let mut pieces = Vec::new();
         for axis in 0..target.coords.len() {
@@ -135,10 +147,22 @@ impl Eval<'_, '_> {
         &mut self,
         v: ValueId,
         c: usize,
-        mut target: Position,
+        target: Position,
         open: &[usize],
         absolute: bool,
     ) -> Result<Expr, MapError> {
+        let Landed { at, flipped, present } = self.land(target, open);
+        let mut value = self.value(v, c, &at)?;
+        if let Some(flipped) = flipped
+            && !absolute
+        {
+            value = fold::select(flipped, fold::neg(value.clone()), value);
+        }
+        Ok(fold::select(present, value, fold::real(0.0, self.cx.real)))
+    }
+
+    /// Where a reading lands, by indices computed on the axes in `open`.
+    pub(super) fn land(&mut self, mut target: Position, open: &[usize]) -> Landed {
         let (mut flipped, mut present) = (None, Expr::Bool(true));
         for &axis in open {
             let mut coord = target.coords[axis].clone();
@@ -157,14 +181,13 @@ impl Eval<'_, '_> {
             }
             target.coords[axis] = self.landing(axis, &coord, &pieces);
         }
-        let target = self.frame.simplest(self.cx, target);
-        let mut value = self.value(v, c, &target)?;
-        if let Some(flipped) = flipped
-            && !absolute
-        {
-            value = fold::select(flipped, fold::neg(value.clone()), value);
-        }
-        Ok(fold::select(present, value, fold::real(0.0, self.cx.real)))
+        Landed { at: self.frame.simplest(self.cx, target), flipped, present }
+    }
+
+    /// Where readings land whose coordinates across the walk are given; the position's last coordinate is missing.
+    pub(super) fn land_across(&mut self, coords: Vec<Coord>) -> Landed {
+        let open: Vec<usize> = (0..coords.len()).collect();
+        self.land(Position { coords, guard: None }, &open)
     }
 
     /// Condition that the coordinate is on one of the pieces that `wanted` picks.

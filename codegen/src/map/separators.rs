@@ -57,10 +57,9 @@ struct Entries {
 impl System {
     /// Arrays and variables; lanes without a line keep the identity.
     pub(super) fn new(split: &mut Split, component: usize, name: &str) -> System {
-        let levels = split.shape.levels;
         let real = split.eval.cx.real;
-        let (upper, left) = (split.eval.array("upper", levels), split.eval.array("left", levels));
-        let rhs = split.eval.array(&format!("{name}_line"), levels);
+        let (upper, left) = (split.array("upper", 3), split.array("left", 2));
+        let rhs = split.array(&format!("{name}_line"), 4);
         let mut cell = |name: &str, value: f64| split.eval.b.declare(name, fold::real(value, real));
         let mut cells = |role: &str| Cells {
             left: cell(&format!("{role}_left"), 0.0),

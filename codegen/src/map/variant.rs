@@ -16,22 +16,34 @@ pub struct Variant {
     pub carry: bool,
     /// CUDA, point sweeps: points of the walk that a lane has in hand at a time.
     pub unroll: u32,
+    /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
+    /// saves readings.
+    pub staged: Option<bool>,
+    /// CUDA, with tiles: points of the second axis that a lane has; none is two.
+    pub rows: Option<u32>,
+    /// CUDA, with tiles: loads are made a step of the walk before they are needed.
+    pub early: bool,
+    /// CUDA, lines that are split: kinds of arrays of a lane, 0 to 4, that stand in shared memory instead of registers;
+    /// none leaves it to their length.
+    pub shared: Option<u32>,
     /// CUDA, line sweeps: lanes that a line is split over; one is a lane per line, none leaves it to the line's length.
     /// Lines along the fastest axis, or of a half bandwidth other than 1, always have a lane each.
     pub segments: Option<u32>,
-    /// CUDA, lines that are split: lines side by side in a block; none leaves it to the precision.
+    /// CUDA, lines that are split: lines side by side in a block; none is 32.
     pub columns: Option<u32>,
     /// CUDA, lines that are split: blocks that a multiprocessor should hold, which limits registers; 0 sets no limit,
     /// none leaves it to what a lane holds.
     pub line_resident: Option<u32>,
-    /// CUDA, point sweeps: blocks that a multiprocessor should hold; none and 0 set no limit.
+    /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none but in f32 with tiles.
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
     /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
     /// cache.
     pub simd: u64,
-    /// CUDA: lanes of the block that finishes sums.
+    /// CUDA: which block finishes sums; none leaves it to the number of blocks.
+    pub fence: Option<Finish>,
+    /// CUDA: lanes of the block that finishes sums in a kernel of its own.
     pub fence_lanes: u32,
     /// CUDA, products of a matrix: lanes that share a row, a power of two up to 32; none leaves it to the lengths of rows.
     pub row_lanes: Option<u32>,
@@ -42,10 +54,23 @@ pub struct Variant {
     pub row_unroll: u32,
 }
 
+/// Where sums are finished and scalar statements run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// In a kernel of its own.
+    Own,
+    /// In the last block of the sweep before, where there is one directly before it.
+    Last,
+}
+
 /// Blocks that keep a device busy: eight for each of 132 multiprocessors.
 const ENOUGH_BLOCKS: u64 = 1056;
 /// Points of a walk at most: its two ends are read by the neighbours too, which long walks make up for.
 const MOST_POINTS: u64 = 64;
+/// Blocks with tiles that run together: four on each of 132 multiprocessors. A few more would run alone at the end.
+const TOGETHER: u64 = 528;
+/// Points of a walk in three dimensions at least.
+const LEAST_POINTS: u64 = 4;
 /// Rows of a matrix that a lane takes at most.
 const MOST_ROWS: u64 = 4;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
@@ -62,19 +87,31 @@ impl Variant {
             _ => size(0).div_ceil(u64::from(block[0])) * size(1).div_ceil(u64::from(block[1])),
         };
         let walked = if grid.axes.len() == 1 { tiles } else { size(grid.axes.len() - 1) };
-        let chunks = ENOUGH_BLOCKS.div_ceil(if grid.axes.len() == 1 { 1 } else { tiles }).min(walked).max(1);
+        let chunks = match grid.axes.len() {
+            1 => ENOUGH_BLOCKS,
+            2 => ENOUGH_BLOCKS.div_ceil(tiles),
+            // Tiles of two rows a lane, all of them at a time.
+            _ => TOGETHER / tiles.div_ceil(2),
+        };
+        let chunks = chunks.min(walked).max(1);
+        let least = if grid.axes.len() == 3 { LEAST_POINTS.min(walked) } else { 1 };
         Variant {
             block,
-            chunk: walked.div_ceil(chunks).clamp(1, MOST_POINTS),
+            chunk: walked.div_ceil(chunks).clamp(least, MOST_POINTS),
             line_block: [64, 1],
             carry: true,
             unroll: 1,
+            staged: None,
+            rows: None,
+            early: true,
+            shared: None,
             segments: None,
             columns: None,
             line_resident: None,
             resident: None,
             tile: tile(target, size(1), size(2)),
             simd: 256,
+            fence: None,
             fence_lanes: 256,
             row_lanes: None,
             balanced: None,
@@ -100,12 +137,17 @@ impl Variant {
             "line_block" => self.line_block = pair(key, value)?,
             "carry" => self.carry = number(key, value)?,
             "unroll" => self.unroll = number(key, value)?,
+            "staged" => self.staged = optional(key, value)?,
+            "rows" => self.rows = optional(key, value)?,
+            "shared" => self.shared = optional(key, value)?,
+            "early" => self.early = number(key, value)?,
             "segments" => self.segments = optional(key, value)?,
             "columns" => self.columns = optional(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
             "simd" => self.simd = number(key, value)?,
+            "fence" => self.fence = finish(value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
             "balanced" => self.balanced = flag(key, value)?,
@@ -121,18 +163,29 @@ impl Variant {
     /// Keys and values, in order.
     pub(super) fn entries(&self) -> Vec<(&'static str, String)> {
         let auto = |n: Option<u32>| n.map_or("auto".to_string(), |n| n.to_string());
+        let fence = match self.fence {
+            None => "auto",
+            Some(Finish::Own) => "own",
+            Some(Finish::Last) => "last",
+        };
+        let staged = self.staged.map_or("auto".to_string(), |staged| staged.to_string());
         vec![
             ("block", format!("{}x{}", self.block[0], self.block[1])),
             ("chunk", self.chunk.to_string()),
             ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
             ("carry", self.carry.to_string()),
             ("unroll", self.unroll.to_string()),
+            ("staged", staged),
+            ("rows", auto(self.rows)),
+            ("early", self.early.to_string()),
+            ("shared", auto(self.shared)),
             ("segments", auto(self.segments)),
             ("columns", auto(self.columns)),
             ("line_resident", auto(self.line_resident)),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
             ("simd", self.simd.to_string()),
+            ("fence", fence.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
             ("row_lanes", auto(self.row_lanes)),
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
@@ -163,6 +216,9 @@ impl Variant {
         if [self.resident, self.line_resident].iter().flatten().any(|&n| n > 32) {
             return Err(MapError::Variant("a multiprocessor holds at most 32 blocks".into()));
         }
+        if self.rows.is_some_and(|n| n == 0 || n > 8) {
+            return Err(MapError::Variant("a lane has between 1 and 8 rows of a tile".into()));
+        }
         if self.columns.is_some_and(|n| n == 0 || n > 1024) {
             return Err(MapError::Variant("a block has between 1 and 1024 lines side by side".into()));
         }
@@ -188,8 +244,18 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if key == "carry" { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early") { "true or false" } else { "a number" };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
+}
+
+/// `auto`, `own` or `last`.
+fn finish(value: &str) -> Result<Option<Finish>, String> {
+    match value.trim() {
+        "auto" => Ok(None),
+        "own" => Ok(Some(Finish::Own)),
+        "last" => Ok(Some(Finish::Last)),
+        _ => Err(format!("`fence` is auto, own or last, not `{value}`")),
+    }
 }
 
 /// `true`, `false` or `auto`.
@@ -201,7 +267,7 @@ fn flag(key: &str, value: &str) -> Result<Option<bool>, String> {
 }
 
 /// A number, or `auto`.
-fn optional(key: &str, value: &str) -> Result<Option<u32>, String> {
+fn optional<T: std::str::FromStr>(key: &str, value: &str) -> Result<Option<T>, String> {
     if value.trim() == "auto" { Ok(None) } else { number(key, value).map(Some) }
 }
 
@@ -213,7 +279,7 @@ fn pair<T: std::str::FromStr>(key: &str, value: &str) -> Result<[T; 2], String> 
 
 /// A block of 256 lanes, narrow where the axis is short.
 fn block(n0: u64, n1: u64) -> [u32; 2] {
-    let x = n0.next_power_of_two().clamp(32, if n1 > 1 { 64 } else { 256 }) as u32;
+    let x = n0.next_power_of_two().clamp(32, if n1 > 1 { 128 } else { 256 }) as u32;
     let y = if n1 > 1 { (256 / u64::from(x)).min(n1.next_power_of_two()) as u32 } else { 1 };
     [x, y]
 }

@@ -6,7 +6,7 @@
 
 use crate::modular::Machine;
 use kernelwright_codegen::lower::lower;
-use kernelwright_codegen::map::Target;
+use kernelwright_codegen::map::{Finish, Target, Variant};
 use kernelwright_codegen::plan::{Plan, plan, search::Limits};
 use kernelwright_codegen::trace::{Input, trace};
 use kernelwright_tests::loops;
@@ -27,15 +27,23 @@ fn plans(text: &str) -> Vec<Plan> {
     plan(&graph, Limits::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
+/// Other shapes of kernels than the usual ones.
+fn reshape(variant: &mut Variant) {
+    let (fence, segments, shared) = (Some(Finish::Own), Some(2), Some(2));
+    let tiles = Variant { staged: Some(true), block: [8, 4], chunk: 2, ..variant.clone() };
+    *variant = Variant { fence, segments, shared, ..tiles };
+}
+
 /// Number of schedules compared.
 #[track_caller]
 fn agree(text: &str) -> usize {
     let plans = plans(text);
     assert_eq!(plans[0].schedule.name, "statement");
     let expected = Machine::new(&plans[0].program, Target::Host).run();
-    for plan in &plans {
+    for (number, plan) in plans.iter().enumerate() {
         for target in [Target::Host, Target::Cuda] {
-            let found = Machine::new(&plan.program, target).run();
+            let shape: fn(&mut Variant) = if number.is_multiple_of(2) { |_: &mut Variant| {} } else { reshape };
+            let found = Machine::with_matrix(&plan.program, target, None, shape).run();
             let wrong = found.solution.iter().zip(&expected.solution).filter(|(a, b)| a != b).count();
             let name = &plan.schedule.name;
             assert_eq!(wrong, 0, "{name} for {target:?}: {wrong} of {} values\n{text}", expected.solution.len());

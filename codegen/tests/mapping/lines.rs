@@ -84,8 +84,12 @@ fn solves_split_over_lanes() {
 
 /// Splits one sweep in both precisions; the number of kernels that really are.
 fn one_split(case: &Case, seed: u64, axis: usize, segments: u32, columns: u32) -> usize {
-    let shape =
-        Variant { segments: Some(segments), columns: Some(columns), ..Variant::for_grid(Target::Cuda, case.grid()) };
+    let shape = Variant {
+        segments: Some(segments),
+        columns: Some(columns),
+        shared: Some((seed % 5) as u32),
+        ..Variant::for_grid(Target::Cuda, case.grid())
+    };
     let run = |precision| one_solve(case, seed, axis, Target::Cuda, precision, Some(shape.clone()));
     [Element::F32, Element::F64].into_iter().map(run).filter(|kernel| kernel.lanes[1] > 1).count()
 }

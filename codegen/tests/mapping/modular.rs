@@ -131,7 +131,14 @@ impl<'p> Machine<'p> {
         memory.write(scalars, &vec![0.0; program.scalars.len()]).unwrap();
         let status = memory.allocate(Element::I32, 2);
         let history = memory.allocate(Element::F64, HISTORY as usize);
-        let buffers = module.buffers.iter().map(|b| memory.allocate(b.element, b.len as usize)).collect();
+        let buffers = module.buffers.iter().map(|b| {
+            let buffer = memory.allocate(b.element, b.len as usize);
+            if b.element == Element::I32 {
+                memory.write(buffer, &vec![0.0; b.len as usize]).unwrap();
+            }
+            buffer
+        });
+        let buffers = buffers.collect();
         let kernels = module.kernels.iter().map(|kernel| Prepared::new(kernel).unwrap()).collect();
         let rotation = vec![0; vectors.len()];
         Machine { program, module, kernels, memory, vectors, rotation, scalars, params, status, history, data, buffers }
@@ -168,8 +175,15 @@ impl<'p> Machine<'p> {
 
     /// Whether the status word was raised. `round` is that of the innermost loop.
     fn walk(&mut self, control: &[Control], round: u32) -> bool {
-        control.iter().any(|step| match step {
+        control.iter().enumerate().any(|(at, step)| match step {
             Control::Sweep(sweep) => {
+                // The sweep may do what the fence after it is for.
+                let next = control[at + 1..].iter().find(|step| !matches!(step, Control::Rotate(_)));
+                if let Some(Control::Fence(fence)) = next
+                    && self.module.fences[fence.0].is_empty()
+                {
+                    self.prepare_check(fence.0);
+                }
                 for launch in self.module.sweeps[sweep.0].clone() {
                     self.launch(&launch);
                 }
@@ -191,10 +205,17 @@ impl<'p> Machine<'p> {
         })
     }
 
-    fn fence(&mut self, number: usize) -> bool {
+    /// Lets the check of the last iteration be met.
+    fn prepare_check(&mut self, number: usize) {
         let iteration = self.memory.reals(self.scalars).unwrap()[ScalarId::ITERATION.0];
         if checks_at(&self.program.fences[number], iteration) == Some(Residue::signed(LAST)) {
             self.memory.write(self.scalars, &[1.0]).unwrap();
+        }
+    }
+
+    fn fence(&mut self, number: usize) -> bool {
+        if !self.module.fences[number].is_empty() {
+            self.prepare_check(number);
         }
         for launch in self.module.fences[number].clone() {
             self.launch(&launch);

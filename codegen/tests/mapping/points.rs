@@ -67,8 +67,14 @@ fn readings(case: &Case, seed: u64) {
     for (target, precision) in ENGINES {
         let own = Variant::for_grid(target, case.grid());
         let small = Variant { chunk: 2, block: [32, 1], tile: [2, 1], ..own.clone() };
-        let afresh = Variant { chunk: 3, carry: false, unroll: 2, ..own };
-        let variants = [None, Some(small), Some(afresh)];
+        let afresh = Variant { chunk: 3, carry: false, unroll: 2, ..own.clone() };
+        let mut variants = vec![None, Some(small), Some(afresh)];
+        if target == Target::Cuda {
+            let tiles = Variant { staged: Some(true), block: [8, 4], chunk: 3, ..own };
+            variants.push(Some(Variant { rows: Some(2), ..tiles.clone() }));
+            variants.push(Some(Variant { early: false, block: [4, 8], ..tiles.clone() }));
+            variants.push(Some(Variant { block: [2, 16], chunk: 64, unroll: 2, ..tiles }));
+        }
         for variant in variants {
             let mut machine = Machine::new(case, &build.program, target, precision, variant);
             machine.write(0, &u);

@@ -183,7 +183,14 @@ impl<'a> Machine<'a> {
         let data = case.op.data.iter().zip(&case.data);
         let data = data.map(|(d, values)| filled(element(d, precision), values)).collect();
         let vectors = program.vectors.iter().map(|_| memory.allocate(precision, module.vector_len as usize)).collect();
-        let buffers = module.buffers.iter().map(|b| memory.allocate(b.element, b.len as usize)).collect();
+        let buffers = module.buffers.iter().map(|b| {
+            let buffer = memory.allocate(b.element, b.len as usize);
+            if b.element == Element::I32 {
+                memory.write(buffer, &vec![0.0; b.len as usize]).unwrap();
+            }
+            buffer
+        });
+        let buffers = buffers.collect();
         let mut machine = Machine { case, module, memory, vectors, scalars, params, status, history, data, buffers };
         for launch in machine.module.setup.clone() {
             machine.launch(&launch);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::loops::Program;
-use kernelwright_codegen::map::{self, Own, Variant};
+use kernelwright_codegen::map::{self, Finish, Own, Variant};
 use kernelwright_codegen::module::Module;
 use kernelwright_syntax::program::Precision;
 
@@ -54,7 +54,8 @@ impl Mapping {
             target: self.target,
             precision: element_of(self.precision),
             history_len: self.history_len,
-            variant: Variant::for_space(self.target, &program.operator.space),
+            // A trial is a sweep or a fence by itself: no sweep ends with the fence after it.
+            variant: Variant { fence: Some(Finish::Own), ..Variant::for_space(self.target, &program.operator.space) },
         };
         map::map_each(program, &options, own).map_err(|error| error.to_string())
     }

@@ -6,6 +6,7 @@ use kernelwright_tests::random;
 
 use crate::Case;
 use crate::run::{Given, How, instance, load, roundoff, solve};
+use crate::solved::VARIANTS;
 
 /// A loop of one step that leaves the residual in u.
 const ONCE: &str = "
@@ -26,7 +27,10 @@ pub fn cases(count: u64) -> Vec<Case> {
             let precision = if seed.is_multiple_of(2) { Precision::F64 } else { Precision::F32 };
             Case {
                 name: format!("applied/random_{seed}_{precision:?}").to_lowercase(),
-                run: Box::new(move |choice| applied(&text(seed), seed, &How { precision, schedule: None, choice })),
+                run: Box::new(move |choice| {
+                    let variant = VARIANTS[seed as usize / 2 % VARIANTS.len()];
+                    applied(&text(seed), seed, &How { precision, schedule: None, choice, variant })
+                }),
             }
         })
         .collect()

@@ -67,6 +67,8 @@ pub struct How {
     pub schedule: Option<String>,
     /// Back end.
     pub choice: Choice,
+    /// Parts of the variant of the kernels, keys and values.
+    pub variant: &'static [(&'static str, &'static str)],
 }
 
 /// Solves the program's problem with everything given.
@@ -76,6 +78,9 @@ pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, Stri
     let mut builder = Solver::builder(loaded).precision(how.precision).backend(how.choice).cache(cache);
     if let Some(schedule) = &how.schedule {
         builder = builder.schedule(schedule);
+    }
+    for (key, value) in how.variant {
+        builder = builder.variant(*key, *value);
     }
     let mut solver = builder.compile().map_err(|error| error.to_string())?;
     let names: Vec<String> = solver.operator().data.iter().map(|data| data.name.clone()).collect();

@@ -119,6 +119,15 @@ const PRECONDITIONERS: [&str; 6] = [
 /// Schedules are told apart by number; a loop with fewer of them takes the number modulo theirs.
 const SCHEDULES: usize = 8;
 
+/// Shapes of kernels: the usual ones, and others that small grids would not have. What a back end has no use for it
+/// passes over.
+pub const VARIANTS: [&[(&str, &str)]; 4] = [
+    &[],
+    &[("staged", "true"), ("block", "8x4"), ("chunk", "3"), ("fence", "own")],
+    &[("staged", "false"), ("block", "4x8"), ("segments", "2"), ("columns", "16"), ("shared", "2"), ("fence", "last")],
+    &[("staged", "true"), ("block", "16x2"), ("chunk", "2"), ("rows", "3"), ("early", "false"), ("shared", "4")],
+];
+
 /// A choice of one level per factor.
 #[derive(Clone, Copy)]
 struct Chosen {
@@ -127,6 +136,7 @@ struct Chosen {
     preconditioner: &'static str,
     precision: Precision,
     schedule: usize,
+    variant: usize,
 }
 
 impl Chosen {
@@ -137,6 +147,7 @@ impl Chosen {
             preconditioner: PRECONDITIONERS[levels[2]],
             precision: [Precision::F64, Precision::F32][levels[3]],
             schedule: levels[4],
+            variant: levels[5],
         }
     }
 
@@ -155,7 +166,8 @@ impl Chosen {
     fn name(&self) -> String {
         let with = if self.preconditioner.starts_with("inner") { "inner" } else { self.preconditioner };
         let (system, solver) = (self.system.name, self.solver);
-        format!("solved/{system}/{solver}/{with}/{:?}/{}", self.precision, self.schedule).to_lowercase()
+        let Chosen { precision, schedule, variant, .. } = self;
+        format!("solved/{system}/{solver}/{with}/{precision:?}/{schedule}/{variant}").to_lowercase()
     }
 
     fn text(&self) -> String {
@@ -176,9 +188,9 @@ impl Chosen {
     }
 }
 
-/// Systems, solvers, preconditioners, precisions and schedules, every two of them together.
+/// Systems, solvers, preconditioners, precisions, schedules and variants, every two of them together.
 pub fn cases() -> Vec<Case> {
-    let levels = [SYSTEMS.len(), SOLVERS.len(), PRECONDITIONERS.len(), 2, SCHEDULES];
+    let levels = [SYSTEMS.len(), SOLVERS.len(), PRECONDITIONERS.len(), 2, SCHEDULES, VARIANTS.len()];
     let chosen = pairwise(&levels, &|levels| Chosen::of(levels).exists());
     let case = |levels: &Vec<usize>| {
         let chosen = Chosen::of(levels);
@@ -195,7 +207,12 @@ fn solved(chosen: &Chosen, choice: Choice) -> Result<(), String> {
     let given = Given::random(&instance, 11);
     let names = schedules(&loaded)?;
     let schedule = names[chosen.schedule % names.len()].clone();
-    let how = How { precision: chosen.precision, schedule: Some(schedule.clone()), choice };
+    let how = How {
+        precision: chosen.precision,
+        schedule: Some(schedule.clone()),
+        choice,
+        variant: VARIANTS[chosen.variant],
+    };
     let result = solve(&loaded, &given, &how).and_then(|solution| {
         let checked = Checked { instance: &instance, given: &given, system: &instance.assemble(), how: &how };
         checked.residual(&solution.values, &solution.report, problem.tolerance, chosen.is_slow())

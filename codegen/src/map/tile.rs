@@ -1,0 +1,351 @@
+//! Values of a walk that a block keeps in shared memory around its points.
+//!
+//! A lane that walks along the last axis reads values at neighbours beside its own column: the vectors behind them
+//! would come from the caches once per row of neighbours. Instead a *plane* of the block's points and those beside it,
+//! the halo, is filled with each value once a step, and the neighbours are read there. The halo holds what a reading
+//! finds there by the boundary rule; so nothing is left to resolve but the ends of the walk.
+//!
+//! Planes of a value form a ring, one longer than the levels that are read at a time: a step fills the plane that
+//! nobody reads any more, and one barrier a step is enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::MapError;
+use super::context::Context;
+use super::eval::{Eval, load_at};
+use super::fold;
+use super::images::{Piece, Place, images};
+use super::march::{self, Part};
+use super::position::{Coord, Position, side};
+use crate::kernel::{BufferId, Element, Expr, VarId};
+use crate::loops::{Sweep, ValueId, ValueKind};
+
+/// Bytes of planes that a block may have: several blocks share a multiprocessor.
+const MOST_BYTES: u64 = 48 << 10;
+/// Points of the halo that a lane fills at most.
+const MOST_ROUNDS: i64 = 4;
+
+/// Which values stand in tiles, and the shape of these.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Plan {
+    /// Components of values, each with the levels from the own point at which it is read beside the column.
+    pub(super) staged: Vec<(Part, (i64, i64))>,
+    /// Lanes along the first two axes (one along the second if the walk is along it).
+    pub(super) lanes: [i64; 2],
+    /// Points along the second axis that a lane has.
+    pub(super) rows: i64,
+    /// Width of the halo along the two axes.
+    pub(super) reach: [i64; 2],
+    /// Whether columns displaced along both axes are read.
+    pub(super) corners: bool,
+}
+
+impl Plan {
+    /// The plan of a sweep; none where direct readings are better or the only way.
+    pub(super) fn of(cx: &Context, sweep: &Sweep, lanes: [u32; 2]) -> Result<Option<Plan>, MapError> {
+        let variant = &cx.options.variant;
+        if !variant.staged.unwrap_or(variant.carry) || cx.dims() < 2 {
+            return Ok(None);
+        }
+        let lanes = lanes.map(i64::from);
+        let mut plan = Plan { staged: Vec::new(), lanes, rows: rows(cx, lanes), reach: [0, 0], corners: false };
+        let always = variant.staged == Some(true);
+        for (part, asked) in march::beside(cx, sweep)? {
+            if leaves(sweep, part.0).is_some() && (always || plan.pays(&asked)) {
+                plan.add(part, &asked);
+            }
+        }
+        let fits = !plan.staged.is_empty() && plan.rounds() <= MOST_ROUNDS && plan.bytes(cx) <= MOST_BYTES;
+        Ok(fits.then_some(plan))
+    }
+
+    /// Whether a tile lets a value's vectors be read less often: once for each point of tile and halo, against once for
+    /// each row of neighbours (those along the first axis come with the row).
+    fn pays(&self, asked: &BTreeSet<[i64; 3]>) -> bool {
+        let mut alone = self.clone();
+        alone.staged.clear();
+        alone.add((ValueId(0), 0), asked);
+        let rows: BTreeSet<(i64, i64)> = asked.iter().map(|o| (o[1], o[2])).chain([(0, 0)]).collect();
+        let points = self.lanes[0] * self.lanes[1] * self.rows;
+        points + alone.halo() < rows.len() as i64 * points && rows.iter().any(|r| r.0 != 0)
+    }
+
+    fn add(&mut self, part: Part, asked: &BTreeSet<[i64; 3]>) {
+        let levels = || asked.iter().map(|o| o[2]);
+        self.staged.push((part, (levels().min().unwrap_or(0), levels().max().unwrap_or(0))));
+        for offset in asked {
+            self.reach[0] = self.reach[0].max(offset[0].abs());
+            self.reach[1] = self.reach[1].max(offset[1].abs());
+            self.corners |= offset[0] != 0 && offset[1] != 0;
+        }
+    }
+
+    /// Points of a block along an axis of the lanes.
+    pub(super) fn extent(&self, axis: usize) -> i64 {
+        if axis == 0 { self.lanes[0] } else { self.lanes[1] * self.rows }
+    }
+
+    /// Length of a row of a plane.
+    pub(super) fn width(&self) -> i64 {
+        self.extent(0) + 2 * self.reach[0]
+    }
+
+    /// Points of a row of the halo above or below the block.
+    pub(super) fn row(&self) -> i64 {
+        if self.corners { self.width() } else { self.extent(0) }
+    }
+
+    /// Points of the rows of the halo above and below the block.
+    pub(super) fn in_rows(&self) -> i64 {
+        2 * self.reach[1] * self.row()
+    }
+
+    /// Points of the halo.
+    pub(super) fn halo(&self) -> i64 {
+        self.in_rows() + 2 * self.reach[0] * self.extent(1)
+    }
+
+    /// Points of the halo that a lane fills.
+    pub(super) fn rounds(&self) -> i64 {
+        let lanes = self.lanes[0] * self.lanes[1];
+        (self.halo() + lanes - 1) / lanes
+    }
+
+    /// Points of a plane.
+    pub(super) fn plane(&self) -> i64 {
+        self.width() * (self.extent(1) + 2 * self.reach[1])
+    }
+
+    fn bytes(&self, cx: &Context) -> u64 {
+        let size = if cx.options.precision == Element::F32 { 4 } else { 8 };
+        let planes: i64 = self.staged.iter().map(|s| ring(s.1)).sum();
+        (planes * self.plane()) as u64 * size
+    }
+}
+
+/// Planes of a value read at these levels.
+pub(super) fn ring((low, high): (i64, i64)) -> i64 {
+    high - low + 2
+}
+
+/// Points along the second axis that a lane has if the variant does not say: their loads are on their way together.
+const ROWS: i64 = 2;
+
+/// Points along the second axis that a lane has.
+fn rows(cx: &Context, lanes: [i64; 2]) -> i64 {
+    if cx.dims() < 3 {
+        return 1;
+    }
+    let wanted = cx.options.variant.rows.map_or(ROWS, i64::from);
+    wanted.min((cx.size(1) as i64 + lanes[1] - 1) / lanes[1]).max(1)
+}
+
+/// The loads a value consists of; none if there is more to it than pointwise arithmetic.
+pub(super) fn leaves(sweep: &Sweep, v: ValueId) -> Option<BTreeSet<ValueId>> {
+    match &sweep.values[v.0].kind {
+        ValueKind::Load(_) => Some(BTreeSet::from([v])),
+        ValueKind::Map(e) => {
+            let mut read = Vec::new();
+            super::point::operands(e, &mut |v| read.push(v));
+            let all: Option<Vec<_>> = read.into_iter().map(|v| leaves(sweep, v)).collect();
+            Some(all?.into_iter().flatten().collect())
+        }
+        _ => None,
+    }
+}
+
+/// A value in shared memory.
+#[derive(Debug, Clone)]
+pub(super) struct Staged {
+    pub(super) part: Part,
+    pub(super) levels: (i64, i64),
+    pub(super) buffer: BufferId,
+}
+
+/// What the evaluation knows of tiles.
+#[derive(Default)]
+pub(super) struct Tile {
+    plan: Option<Plan>,
+    staged: Vec<Staged>,
+    /// Whether the planes are filled.
+    open: bool,
+    /// Place of the own point in a plane.
+    place: Option<Expr>,
+    /// Steps of the walk so far.
+    step: Option<Expr>,
+    /// Whether the own point is in the grid, where that is not sure.
+    live: Option<VarId>,
+    /// Offsets beside the own column at which values are read, if they are recorded.
+    record: Option<BTreeMap<Part, BTreeSet<[i64; 3]>>>,
+}
+
+impl Tile {
+    /// A tile that only notes what is read.
+    pub(super) fn recording() -> Tile {
+        Tile { record: Some(BTreeMap::new()), ..Tile::default() }
+    }
+
+    /// What was noted.
+    pub(super) fn take_record(self) -> BTreeMap<Part, BTreeSet<[i64; 3]>> {
+        self.record.unwrap_or_default()
+    }
+
+    /// A tile with its planes.
+    pub(super) fn new(plan: Plan, staged: Vec<Staged>) -> Tile {
+        Tile { plan: Some(plan), staged, ..Tile::default() }
+    }
+
+    /// Guard of positions on the own column.
+    pub(super) fn live(&self) -> Option<VarId> {
+        self.live
+    }
+
+    /// Says whether the own point is in the grid.
+    pub(super) fn set_live(&mut self, live: Option<VarId>) {
+        self.live = live;
+    }
+
+    /// Says how far the walk is.
+    pub(super) fn set_step(&mut self, step: Expr) {
+        self.step = Some(step);
+    }
+
+    /// The planes are filled, and the own point is at a place in them.
+    pub(super) fn enter(&mut self, place: Expr) {
+        (self.open, self.place) = (true, Some(place));
+    }
+
+    /// The planes are not to be read.
+    pub(super) fn leave(&mut self) {
+        self.open = false;
+    }
+
+    /// Index of the own plane's place of a value, at a level.
+    pub(super) fn index(&self, staged: &Staged, level: i64, place: Expr) -> Expr {
+        let (Some(plan), Some(step)) = (&self.plan, &self.step) else {
+            return place;
+        };
+        let turn = fold::add(step.clone(), fold::int(level - staged.levels.0));
+        let turn = fold::rem(turn, fold::int(ring(staged.levels)));
+        fold::add(fold::mul(turn, fold::int(plan.plane())), place)
+    }
+
+    /// A value that is in a plane at an offset.
+    fn find(&self, part: Part, [x, y, level]: [i64; 3]) -> Option<&Staged> {
+        let plan = self.plan.as_ref().filter(|_| self.open)?;
+        let found = self.staged.iter().find(|s| s.part == part)?;
+        let near = x.abs() <= plan.reach[0] && y.abs() <= plan.reach[1] && (plan.corners || x == 0 || y == 0);
+        (near && (found.levels.0..=found.levels.1).contains(&level)).then_some(found)
+    }
+}
+
+impl Eval<'_, '_> {
+    /// A value at a position inside the grid, if it is in a plane.
+    pub(super) fn staged(&mut self, part: Part, at: &Position) -> Option<Expr> {
+        if !self.tile.open {
+            return None;
+        }
+        let mut offset = [0; 3];
+        for (axis, coord) in at.coords.iter().enumerate() {
+            if coord.var != self.frame.own[axis] {
+                return None;
+            }
+            offset[if axis + 1 == at.coords.len() { 2 } else { axis }] = coord.off;
+        }
+        self.at_plane(part, offset)
+    }
+
+    /// Reads a plane.
+    fn at_plane(&mut self, part: Part, offset: [i64; 3]) -> Option<Expr> {
+        let [x, y, level] = offset;
+        let staged = self.tile.find(part, offset)?.clone();
+        let width = self.tile.plan.as_ref()?.width();
+        let index = self.tile.index(&staged, level, self.tile.place.clone()?);
+        let mut at = self.frame.here();
+        let last = at.coords.len() - 1;
+        for (axis, coord) in at.coords.iter_mut().enumerate() {
+            coord.off = if axis == last { level } else { [x, y][axis] };
+        }
+        let name = self.value_name(part.0, part.1, &at);
+        let value = load_at(staged.buffer, fold::add(index, fold::int(x + width * y)));
+        Some(fold::var(self.b.bind_here(&name, value)))
+    }
+
+    /// A reading, which may leave the grid, from planes and what the lane carries: what is left to resolve is where it
+    /// lands along the walk. None if that is not all there; an inner none if the reading is zero.
+    pub(super) fn read_staged(&mut self, part: Part, at: &Position) -> Option<Option<Expr>> {
+        if !self.tile.open && self.tile.record.is_none() {
+            return None;
+        }
+        let (beside, coord) = self.beside(at)?;
+        let last = self.cx.dims() - 1;
+        let pieces = images(side(self.cx, last), coord.off, coord.range);
+        if self.tile.record.is_some() {
+            self.note(part, beside, &pieces);
+            return None;
+        }
+        let mut chosen: Option<Expr> = None;
+        for piece in &pieces {
+            let value = match piece.place {
+                None => fold::real(0.0, self.cx.real),
+                Some(Place::Shifted(level)) => self.on_level(part, beside, level)?,
+                Some(Place::Mirrored(_)) => return None,
+            };
+            let value = if piece.sign < 0 { fold::neg(value) } else { value };
+            chosen = Some(match chosen {
+                None => value,
+                Some(before) if piece.range.1 > piece.range.0 => {
+                    let range = (piece.range.0, coord.range.1);
+                    let cond = self.frame.within(self.cx, &mut self.b, last, &coord, range);
+                    fold::select(cond, value, before)
+                }
+                Some(before) => {
+                    let range = (coord.range.0, piece.range.0 - 1);
+                    let cond = self.frame.within(self.cx, &mut self.b, last, &coord, range);
+                    fold::select(cond, before, value)
+                }
+            });
+        }
+        Some(chosen.filter(|value| !matches!(value, Expr::Real(0.0, _))))
+    }
+
+    /// A value at a level of a column.
+    fn on_level(&mut self, part: Part, beside: [i64; 2], level: i64) -> Option<Expr> {
+        if beside == [0, 0]
+            && let Some(known) = self.march.known(part, level)
+        {
+            return Some(known);
+        }
+        self.at_plane(part, [beside[0], beside[1], level])
+    }
+
+    /// How far a position is beside the own column, and its coordinate along the walk.
+    fn beside(&self, at: &Position) -> Option<([i64; 2], Coord)> {
+        let (along, across) = at.coords.split_last()?;
+        let (own_along, own_across) = self.frame.own.split_last()?;
+        let mut beside = [0, 0];
+        for (axis, (coord, own)) in across.iter().zip(own_across).enumerate() {
+            let coord = self.frame.unwrapped(coord);
+            if coord.var != *own {
+                return None;
+            }
+            beside[axis] = coord.off;
+        }
+        let along = self.frame.unwrapped(along);
+        (along.var == *own_along).then_some((beside, along))
+    }
+
+    /// Notes where a reading lands.
+    fn note(&mut self, part: Part, [x, y]: [i64; 2], pieces: &[Piece]) {
+        for piece in pieces {
+            let Some(Place::Shifted(level)) = piece.place else {
+                continue;
+            };
+            if [x, y] == [0, 0] {
+                self.march.ask(part, level);
+            } else if let Some(record) = &mut self.tile.record {
+                record.entry(part).or_default().insert([x, y, level]);
+            }
+        }
+    }
+}
