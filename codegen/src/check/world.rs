@@ -34,10 +34,10 @@ pub struct World {
 }
 
 impl World {
-    /// A world for an operator: its matrix is symmetric where that is proved.
+    /// A world for an operator: its matrix is symmetric where that is proved, its diagonal always.
     pub fn new(operator: &Operator, seed: u64) -> World {
         let symmetric = operator.facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved);
-        let matrix = |salt: u64| {
+        let matrix = |salt: u64, symmetric: bool| {
             let mut m = [[Element::ZERO; LEN]; LEN];
             for (i, row) in m.iter_mut().enumerate() {
                 for (j, x) in row.iter_mut().enumerate() {
@@ -48,9 +48,9 @@ impl World {
             m
         };
         World {
-            operator: matrix(1),
-            diagonal: matrix(2),
-            lines: [matrix(3), matrix(4), matrix(5)],
+            operator: matrix(1, symmetric),
+            diagonal: matrix(2, true),
+            lines: [3, 4, 5].map(|salt| matrix(salt, symmetric)),
             affine: vector(seed, 6),
             rhs: vector(seed, 7),
             guess: vector(seed, 8),

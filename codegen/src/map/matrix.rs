@@ -33,6 +33,8 @@ const UNEVEN: u64 = 2048;
 /// Rows of the longest one's length that a device works on at a time, some of them: below this part of the entries the
 /// longest row ends with the rest.
 const ENOUGH_ROWS: u64 = 1024;
+/// A row so many times as long as the mean is a power law's.
+const OUTLIER: u64 = 64;
 
 /// Maps a sweep to one launch or more.
 pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, MapError> {
@@ -55,10 +57,11 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
     Ok(vec![shared(cx, of, &products, &rows.layout, lanes)?])
 }
 
-/// Whether products are cut by entries: where asked for, or where the longest row would keep its lanes busy for longer
-/// than a good part of the device works on the rest.
+/// Whether products are cut by entries: where asked for, or where a long row would keep its lanes busy for longer than a
+/// good part of the device works on the rest, or than its neighbours do.
 fn is_balanced(cx: &Context, layout: &Layout) -> bool {
-    let long = layout.longest > UNEVEN && layout.longest > layout.entries / ENOUGH_ROWS;
+    let mean = layout.entries / layout.rows.max(1);
+    let long = layout.longest > UNEVEN && layout.longest > (layout.entries / ENOUGH_ROWS).min(OUTLIER * mean);
     layout.cuts() && layout.entries > 0 && cx.options.variant.balanced.unwrap_or(long)
 }
 
