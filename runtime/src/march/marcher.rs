@@ -182,18 +182,15 @@ impl<'b> Marcher<'b> {
             Some(checkpoint) => (checkpoint.step, checkpoint.state.clone()),
             None => (0, self.bound.initial.clone()),
         };
-        let start = from.as_ref().map_or_else(|| self.norms.energy(self.bound, &state), |checkpoint| checkpoint.energy);
         let first = step;
         engine.load(&state)?;
         // Measured as it will be on the way.
-        let start = match (&from, engine.energy()?) {
-            (None, Some(energy)) => energy,
-            _ => start,
-        };
+        let loaded = engine.energy()?.unwrap_or_else(|| self.norms.energy(self.bound, &state));
+        let start = from.as_ref().map_or(loaded, |checkpoint| checkpoint.energy);
         if from.is_none() {
             self.show(0, &state, events)?;
         }
-        let (mut stepping, mut energy, mut outcome) = (0.0, start, Outcome::Finished);
+        let (mut stepping, mut energy, mut outcome) = (0.0, loaded, Outcome::Finished);
         while step < self.steps {
             let next = self.next(step);
             let (time, dt) =

@@ -67,7 +67,7 @@ fn the_command_writes_series_probes_and_checkpoints() {
     let at = |name: &str| folder.join(name).display().to_string();
     let (series, probes, checkpoint) = (at("fields.pvd"), at("probes.csv"), at("checkpoint"));
     let cavity = example("cavity.kw");
-    let common = ["solve", &cavity, "--set", "N=2", "--json"];
+    let common = ["solve", &cavity, "--set", "N=3", "--json"];
     let more = ["--out", &series, "--probes", &probes, "--checkpoint", &checkpoint];
     let ran = run(&[&common[..], &more[..]].concat());
     assert_eq!(ran.status, 0, "{}", ran.err);
@@ -78,7 +78,7 @@ fn the_command_writes_series_probes_and_checkpoints() {
     assert_eq!(list.matches("<DataSet").count(), 6, "{list}");
     let grid = std::fs::read(folder.join("fields_0005.vtu")).unwrap();
     let head = String::from_utf8_lossy(&grid[..2000]).into_owned();
-    assert!(head.contains("NumberOfPoints=\"480\" NumberOfCells=\"48\""), "{head}");
+    assert!(head.contains("NumberOfPoints=\"960\" NumberOfCells=\"48\""), "{head}");
     assert!(head.contains("Name=\"E\" NumberOfComponents=\"3\"") && head.contains("Name=\"epsilon\""), "{head}");
     let table = std::fs::read_to_string(&probes).unwrap();
     assert!(table.starts_with("time,centre.E_x,centre.E_y,centre.E_z,centre.H_x"), "{table}");
