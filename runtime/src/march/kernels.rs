@@ -3,7 +3,7 @@
 //! Time advances on the device: the clock holds time, dt, the number of steps and the time of step 0. Where one kernel
 //! makes a whole stage, the state is in one of two buffers, by parity; steps are recorded once for each parity.
 
-use kernelwright_codegen::galerkin::map::{Options, Target as MapTarget, map};
+use kernelwright_codegen::galerkin::map::{Options, map};
 use kernelwright_codegen::galerkin::module::{Contents, Launch, Model, Module};
 use kernelwright_codegen::galerkin::system::System;
 use kernelwright_codegen::kernel::Element;
@@ -30,15 +30,11 @@ pub struct KernelEngine {
 /// # Errors
 /// A part of a variant that does not exist.
 pub fn options(bound: &Bound, system: &System, target: Target) -> Result<Options, Error> {
-    let target = match target {
-        Target::Cuda => MapTarget::Cuda,
-        Target::Host => MapTarget::Host,
-    };
     let precision = match bound.run.precision {
         Precision::F32 => Element::F32,
         Precision::F64 | Precision::Mixed => Element::F64,
     };
-    let mut options = Options::new(target, precision, bound.element.order, system);
+    let mut options = Options::new(target.into(), precision, bound.element.order, system);
     for (key, value) in &bound.variant {
         shapes::change(&mut options.variant, key, value).map_err(Error::Usage)?;
     }

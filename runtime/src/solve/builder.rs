@@ -355,8 +355,9 @@ impl<'l> Builder<'l> {
         if let Some(known) = &known {
             (planned.chosen, variant) = (known.plan, known.known.variant.as_slice());
             notices.push(known.known.text());
-            if let Some(threads) = known.known.threads {
-                backend.set_threads(threads)?;
+            // A record may come from elsewhere.
+            if let (Some(threads), Some(most)) = (known.known.threads, backend.threads()) {
+                backend.set_threads(threads.clamp(1, most.max(1)))?;
             }
         }
         let mut solver = self.load_plan(planned.plan(), variant, (number, problem), backend)?;

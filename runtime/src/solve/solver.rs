@@ -202,12 +202,7 @@ impl Solver {
         self.engine.into_backend()
     }
 
-    /// Changes when a solve ends, within the limit it was compiled for.
-    pub(crate) fn limit(&mut self, tolerance: f64, iterations: u32) {
-        (self.problem.tolerance, self.problem.iterations) = (tolerance, iterations);
-    }
-
-    /// Threads that run kernels; see [`Engine::set_threads`].
+    /// The engine, for the tuner: it changes [threads](Engine::set_threads) between solves.
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }

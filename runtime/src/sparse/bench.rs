@@ -4,7 +4,6 @@
 use std::time::Instant;
 
 use kernelwright_codegen::format;
-use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::{Format, Precision};
 use serde::Serialize;
 
@@ -15,6 +14,7 @@ use crate::backend::cuda::cusparse::{self, Cusparse, Stored};
 use crate::backend::{Backend, Target};
 use crate::inputs::random;
 use crate::matrix::Csr;
+use crate::pipeline::element_of;
 use crate::solve::Error;
 
 /// Cells for every entry beyond which a format is left out.
@@ -237,10 +237,7 @@ impl<'m> Bench<'m> {
         precision: Precision,
         sorted: bool,
     ) -> Vec<Measured> {
-        let real = match precision {
-            Precision::F32 | Precision::Mixed => Element::F32,
-            Precision::F64 => Element::F64,
-        };
+        let real = element_of(precision);
         let mark = if sorted { " sorted" } else { "" };
         let blank = |name: &str| Measured::new(format!("{name}{mark}"), true, precision);
         let products = match library.measure(stored, &self.reference.x, real) {

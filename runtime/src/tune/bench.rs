@@ -222,8 +222,7 @@ impl<'p> Bench<'p> {
 
     /// Bytes that a launch reads and writes at least: each vector once.
     pub fn bytes(&self, module: &Module) -> u64 {
-        let size = if module.real == Element::F32 { 4 } else { 8 };
-        (self.read.len() + self.written.len()) as u64 * module.vector_len * size
+        (self.read.len() + self.written.len()) as u64 * module.vector_len * module.real.bytes()
     }
 
     /// A candidate from its module and loaded kernels (in order of launch), with buffers of its own.
@@ -439,7 +438,7 @@ fn module_extent(module: &Module, step: Step, wanted: Arg) -> Option<u64> {
 /// Copies of a step's vectors to launch on in turn. Between two launches of a step the rest of the loop passes through
 /// the caches: as many bytes should do so here, unless they are too many for any cache anyway.
 fn copies(program: &loops::Program, module: &Module, vectors: u64) -> u64 {
-    let size = if module.real == Element::F32 { 4 } else { 8 };
+    let size = module.real.bytes();
     let one = (vectors * module.vector_len * size).max(1);
     let all = program.vectors.iter().map(|vector| u64::from(vector.versions.max(1))).sum::<u64>();
     let round = all * module.vector_len * size;

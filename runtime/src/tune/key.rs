@@ -5,8 +5,8 @@
 //! not count.
 
 use kernelwright_codegen::graph::Graph;
-use kernelwright_codegen::kernel::{Element, Kernel};
-use kernelwright_codegen::map::{self, Variant, Work};
+use kernelwright_codegen::kernel::Kernel;
+use kernelwright_codegen::map::{Variant, Work};
 use kernelwright_codegen::math;
 use kernelwright_codegen::{math_text, print};
 use kernelwright_syntax::program::{Precision, Problem, Program};
@@ -79,7 +79,7 @@ pub fn space(target: Target, operator: &math::Operator, precision: Precision) ->
     let grid = operator.space.grid();
     let axes = (0..grid.axes.len()).map(Work::Line);
     let works = axes.chain([Work::Point, Work::Fence]);
-    let parts = works.flat_map(|work| Variant::parts(target_of(target), grid, element_of(precision), work));
+    let parts = works.flat_map(|work| Variant::parts(target.into(), grid, pipeline::element_of(precision), work));
     parts.map(|part| format!("{}: {}\n", part.key, part.values.join(" "))).collect()
 }
 
@@ -92,22 +92,6 @@ pub fn code(target: Target, kernels: &[Kernel]) -> String {
         Target::Host => print::c(&kernels),
     };
     hash(&[&text])
-}
-
-/// The mapping's word for a target.
-pub fn target_of(target: Target) -> map::Target {
-    match target {
-        Target::Cuda => map::Target::Cuda,
-        Target::Host => map::Target::Host,
-    }
-}
-
-/// The element type of a precision.
-pub fn element_of(precision: Precision) -> Element {
-    match precision {
-        Precision::F32 | Precision::Mixed => Element::F32,
-        Precision::F64 => Element::F64,
-    }
 }
 
 /// A hash of texts; lengths count, so that they do not run into each other.

@@ -80,7 +80,7 @@ impl Bench<'_> {
             self.respond(backend, candidate, (&sums, &scalars, &history), &mut found)?;
         }
         self.tables(backend)?;
-        self.settle(backend, sums, (scalars, history), found, status)
+        self.settle(backend, len, sums, (scalars, history), found, status)
     }
 
     /// Inputs, perturbed by so much.
@@ -144,6 +144,7 @@ impl Bench<'_> {
     fn settle(
         &mut self,
         backend: &mut dyn Backend,
+        len: u64,
         sums: Totals,
         (scalars, history): (Vec<f64>, Vec<f64>),
         found: Responses,
@@ -152,9 +153,12 @@ impl Bench<'_> {
         let fail = |what: &str| Err(BackendError::Device(format!("the default kernel leaves {what} without a number")));
         for (version, response) in &found.vectors {
             let Some((kept, tolerance)) = self.reference.vectors.get_mut(version) else { continue };
-            let own = self.kit.compare(backend, *kept, *kept)?;
+            // Against zeros, so that what is no number counts as missing.
+            let zeros = self.sets[0][version];
+            self.kit.fill(backend, zeros, 0.0)?;
+            let own = self.kit.compare(backend, *kept, zeros)?;
             *tolerance = MARGIN * response + ROUNDOFFS * self.roundoff * own.scale;
-            if !tolerance.is_finite() {
+            if own.missing == len || !tolerance.is_finite() {
                 return fail(&self.program.vectors[version.vector.0].name);
             }
         }

@@ -45,7 +45,7 @@ pub struct Trial {
     pub spread: f64,
     /// Samples taken.
     pub samples: u32,
-    /// Registers and the like, summed up over the kernels of the step.
+    /// Registers and the like: of several kernels the largest of each, and the least occupancy.
     pub info: Option<KernelInfo>,
     /// Taken from the store.
     pub remembered: bool,

@@ -6,9 +6,9 @@ use kernelwright_codegen::math::Grid;
 use kernelwright_syntax::program::Precision;
 
 use super::bench::Step;
-use super::key::element_of;
 use super::strategy::Points;
 use crate::backend::KernelInfo;
+use crate::pipeline::element_of;
 
 /// Variants of one step.
 pub struct Space {
@@ -65,11 +65,6 @@ impl Space {
     pub fn parts(&self, number: usize) -> Vec<(String, String)> {
         let variant = &self.variants[number];
         self.keys.iter().map(|key| (key.to_string(), variant.get(key).unwrap_or_default())).collect()
-    }
-
-    /// The candidate with these parts.
-    pub fn find(&self, parts: &[(String, String)]) -> Option<usize> {
-        (0..self.variants.len()).find(|number| self.parts(*number) == parts)
     }
 }
 

@@ -144,7 +144,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let workers = cores.saturating_sub(usize::from(beside)).clamp(1, WORKERS);
         let workshop = Workshop::new(build, workers).map_err(Error::Internal)?;
         let mapping = Mapping {
-            target: key::target_of(backend.target()),
+            target: backend.target().into(),
             precision: problem.precision,
             history_len: pipeline::history_len(problem.iterations),
         };
@@ -447,7 +447,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             best,
             finalists: all,
             elements: module.vector_len,
-            word_bytes: if module.real == kernelwright_codegen::kernel::Element::F32 { 4 } else { 8 },
+            word_bytes: module.real.bytes(),
             copy_bandwidth: copy,
             candidates: session.counted(),
             remembered,

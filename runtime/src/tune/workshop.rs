@@ -13,8 +13,8 @@ use kernelwright_syntax::program::Precision;
 
 use super::bench::Step;
 use super::exact;
-use super::key::element_of;
 use crate::backend::build::Build;
+use crate::pipeline::element_of;
 
 /// A program at small sizes with what its default leaves there.
 pub struct Small {

@@ -1,10 +1,13 @@
 //! The tuner as a library: what it proves, what it remembers, what it leaves behind.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use kernelwright::backend::host::{HostBackend, HostOptions};
 use kernelwright::backend::interp::{InterpBackend, InterpOptions};
 use kernelwright::backend::shared::Shared;
 use kernelwright::backend::{Backend, Counters, Target};
+use kernelwright::cache::Cache;
 use kernelwright::load::{Loaded, from_text};
 use kernelwright::pipeline;
 use kernelwright::solve::{Builder, Inputs, Solver};
@@ -145,6 +148,29 @@ fn a_choice_that_no_longer_holds_is_left_with_a_notice() {
 }
 
 #[test]
+fn a_record_from_elsewhere_starts_no_more_threads_than_there_are() {
+    let program = loaded(PLATE);
+    let place = folder("tune_threads");
+    let builder = Solver::builder(&program).tuned_in(&place);
+    let cache = Arc::new(Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels")));
+    let host = || -> Box<dyn Backend> {
+        let options = HostOptions { threads: Some(2), cache: Some(cache.clone()), ..HostOptions::default() };
+        Box::new(HostBackend::new(options).expect("tests need a C compiler"))
+    };
+    let none = Options { budget: Some(std::time::Duration::ZERO), ..everything() };
+    builder.tune_on(host(), &none, &mut |_| ControlFlow::Continue(())).unwrap();
+    let file = std::fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
+    let mut choice = kernelwright::tune::store::Store::at(&place).read_all().pop().unwrap();
+    for (recorded, used) in [(0, 1), (2, 2), (64, 2)] {
+        choice.threads = Some(recorded);
+        std::fs::write(&file, choice.line() + "\n").unwrap();
+        let solver = builder.compile_on(host()).unwrap();
+        assert!(solver.tuned().is_some());
+        assert_eq!(solver.engine().threads(), Some(used), "{recorded} recorded");
+    }
+}
+
+#[test]
 fn budgets_and_interrupts_end_a_tune_with_a_choice() {
     let program = loaded(PLATE);
     let builder = Solver::builder(&program).tuned_in(folder("tune_ends"));
@@ -196,6 +222,43 @@ fn altered(module: &Module, how: impl Fn(&mut Kernel)) -> Module {
     module
 }
 
+fn spaces(kernel: &Kernel) -> Vec<Space> {
+    kernel.buffers.iter().map(|buffer| buffer.space).collect()
+}
+
+/// What is stored, times a factor.
+fn scaled(module: &Module, factor: f64) -> Module {
+    altered(module, |kernel| {
+        let spaces = spaces(kernel);
+        let number = Box::new(Expr::Real(factor, Type::F64));
+        let how = |value: &Expr| Expr::Binary(Op::Mul, Box::new(value.clone()), number.clone());
+        change(&mut kernel.body, &spaces, &how);
+    })
+}
+
+#[test]
+fn a_default_that_leaves_no_numbers_is_no_reference() {
+    let program = loaded(PLATE);
+    let builder = Solver::builder(&program);
+    let (_, problem) = builder.chosen().unwrap();
+    let planned = builder.plan().unwrap();
+    let loops = &planned.plan().program;
+    let module = pipeline::module(loops, Target::Host, problem.precision, 100, &[]).unwrap();
+    let module = scaled(&module, f64::NAN);
+    let inputs = Numbers { params: problem.parameters(), data: Vec::new() };
+    for number in 0..loops.sweeps.len() {
+        let step = Step::Sweep(number);
+        let mut backend = interpreter(Target::Host);
+        let mut bench = Bench::new(backend.as_mut(), loops, &module, step, &inputs).unwrap();
+        let handles = backend.compile(&step.kernels(&module)).unwrap();
+        let reference = bench.candidate(backend.as_mut(), module.clone(), handles).unwrap();
+        assert!(bench.establish(backend.as_mut(), &reference).is_err(), "{}", step.name(loops));
+        bench.discard(backend.as_mut(), reference);
+        bench.close(backend.as_mut());
+        assert_eq!((backend.counters().buffers, backend.counters().modules), (0, 0));
+    }
+}
+
 #[test]
 fn kernels_that_are_slightly_wrong_or_write_too_little_fail_their_proofs() {
     let program = loaded(PLATE);
@@ -205,15 +268,6 @@ fn kernels_that_are_slightly_wrong_or_write_too_little_fail_their_proofs() {
     let loops = &planned.plan().program;
     let module = pipeline::module(loops, Target::Host, problem.precision, 100, &[]).unwrap();
     let inputs = Numbers { params: problem.parameters(), data: Vec::new() };
-    let spaces = |kernel: &Kernel| kernel.buffers.iter().map(|buffer| buffer.space).collect::<Vec<_>>();
-    let scaled = |module: &Module, factor: f64| {
-        altered(module, |kernel| {
-            let spaces = spaces(kernel);
-            let number = Box::new(Expr::Real(factor, Type::F64));
-            let how = |value: &Expr| Expr::Binary(Op::Mul, Box::new(value.clone()), number.clone());
-            change(&mut kernel.body, &spaces, &how);
-        })
-    };
     let silent = altered(&module, |kernel| {
         let spaces = spaces(kernel);
         skip(&mut kernel.body, &spaces);
