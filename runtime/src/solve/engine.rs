@@ -279,12 +279,8 @@ impl Device {
             self.vectors.push(versions?);
         }
         for (number, data) in program.operator.data.iter().enumerate() {
-            let element = match &data.stored {
-                Some(array) => element_of(array.kind, real),
-                None if data.profile => Element::F64,
-                None => real,
-            };
-            self.data.push(self.backend.allocate(element, data_len(&program.operator, number).max(1))?);
+            self.data
+                .push(self.backend.allocate(data_element(data, real), data_len(&program.operator, number).max(1))?);
         }
         for buffer in &self.module.buffers {
             self.buffers.push(self.backend.allocate(buffer.element, buffer.len.max(1))?);
@@ -474,12 +470,15 @@ impl Device {
     }
 }
 
-fn element_of(kind: Kind, real: Element) -> Element {
-    match kind {
-        Kind::Real => real,
-        Kind::U16 => Element::U16,
-        Kind::U32 => Element::U32,
-        Kind::U64 => Element::I64,
+/// The element type of a data array beside vectors of a real type.
+pub(crate) fn data_element(data: &math::Data, real: Element) -> Element {
+    match data.stored.as_ref().map(|array| array.kind) {
+        Some(Kind::Real) => real,
+        Some(Kind::U16) => Element::U16,
+        Some(Kind::U32) => Element::U32,
+        Some(Kind::U64) => Element::I64,
+        None if data.profile => Element::F64,
+        None => real,
     }
 }
 

@@ -202,11 +202,6 @@ impl Solver {
         self.engine.into_backend()
     }
 
-    /// The engine, for the tuner: it changes [threads](Engine::set_threads) between solves.
-    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-
     /// How long compiling took.
     pub fn stages(&self) -> &Stages {
         &self.stages

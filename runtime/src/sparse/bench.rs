@@ -77,14 +77,16 @@ impl Measured {
 }
 
 /// What a result may differ from the product in f64: gamma_n |A| |x| in each row.
-struct Reference {
-    x: Vec<f64>,
+pub(crate) struct Reference {
+    /// The operand.
+    pub(crate) x: Vec<f64>,
     y: Vec<f64>,
     magnitude: Vec<f64>,
 }
 
 impl Reference {
-    fn of(matrix: &Csr) -> Reference {
+    /// A random operand and its product.
+    pub(crate) fn of(matrix: &Csr) -> Reference {
         let x = random::fill(SEED, 0, matrix.columns());
         let magnitude = |row| matrix.row(row).map(|(column, value): (usize, f64)| (value * x[column]).abs()).sum();
         let magnitude = (0..matrix.rows()).map(magnitude).collect();
@@ -92,7 +94,7 @@ impl Reference {
     }
 
     /// The first row that is wrong.
-    fn fault(&self, matrix: &Csr, y: &[f64], precision: Precision) -> Option<String> {
+    pub(crate) fn fault(&self, matrix: &Csr, y: &[f64], precision: Precision) -> Option<String> {
         let roundoff = match precision {
             Precision::F32 | Precision::Mixed => f64::from(f32::EPSILON) / 2.0,
             Precision::F64 => f64::EPSILON / 2.0,

@@ -147,11 +147,6 @@ impl Runner {
         self.samples.clear();
     }
 
-    /// The solver.
-    pub fn solver(&mut self) -> &mut Solver {
-        &mut self.solver
-    }
-
     /// Gives everything back.
     pub fn close(self) {
         self.solver.close();

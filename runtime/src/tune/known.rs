@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::key;
 use super::record::{Kind, Record, Verdict};
-use super::space::steps;
+use super::step::steps;
 use super::store::Store;
 use crate::backend::{Backend, Target};
 use crate::pipeline;
