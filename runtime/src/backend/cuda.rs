@@ -14,7 +14,7 @@ use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
-use super::units::{self, CompileTimes};
+use super::units::{self, CompileTimes, Unit};
 use super::{
     Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
     VectorMut, VectorRef, blame,
@@ -319,10 +319,9 @@ impl CudaBackend {
 /// NVRTC in any thread; the card measures meanwhile.
 impl Build for Images {
     fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
-        super::verified(kernels)?;
-        let source = print::cuda_with_lines(kernels);
-        let compiled = self.compile(&kernels.iter().collect::<Vec<_>>(), &source.text);
-        compiled.map(|compiled| compiled.image).map_err(|error| blame::name_kernel(error, &source))
+        let all: Vec<&Kernel> = kernels.iter().collect();
+        let compile = |unit: &Unit| self.compile(&all, &unit.source.text).map(|compiled| compiled.image);
+        units::build_one(kernels, print::cuda_with_lines, compile)
     }
 
     fn beside(&self) -> bool {

@@ -4,11 +4,12 @@ use kernelwright_codegen::format::Stored;
 use kernelwright_syntax::program::{Format, Precision};
 use serde::Serialize;
 
+use super::known::{gain, set_threads};
 use super::matrix::{code, mapping};
 use super::record::{Kind, Record, Verdict};
 use super::store::Store;
 use super::structure;
-use crate::backend::Backend;
+use crate::backend::{Backend, BackendError};
 use crate::matrix::Csr;
 use crate::sparse::choice::named;
 
@@ -88,14 +89,17 @@ impl KnownProduct {
         Ok(())
     }
 
+    /// Has the back end use the threads that were chosen; a record may come from elsewhere.
+    ///
+    /// # Errors
+    /// A system that has no threads left.
+    pub fn set_threads(&self, backend: &mut dyn Backend) -> Result<(), BackendError> {
+        set_threads(self.threads, backend)
+    }
+
     /// For people.
     pub fn text(&self) -> String {
-        let gain = match (self.seconds, self.default_seconds) {
-            (Some(now), Some(before)) if now > 0.0 => {
-                format!(", {:.2} times as fast as the default then", before / now)
-            }
-            _ => String::new(),
-        };
+        let gain = gain(self.seconds, self.default_seconds);
         let near = if self.exact { "" } else { " for another matrix of its class" };
         let parts: Vec<String> = self.variant.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let variant = if parts.is_empty() { "the default variant".to_string() } else { parts.join(" ") };

@@ -115,6 +115,9 @@ struct MatrixTuner<'m, 'w> {
     notices: Vec<String>,
 }
 
+/// Parts of a variant with their values.
+type Parts = Vec<(String, String)>;
+
 /// A format that goes on, with the matrix in it.
 struct Near {
     format: Format,
@@ -254,13 +257,8 @@ impl MatrixTuner<'_, '_> {
             let best = report.map(|report| &report.searched).filter(|searched| searched.best != 0);
             wanted.push((number, best.map_or(Vec::new(), |searched| searched.trials[searched.best].variant.clone())));
         }
-        if let Some((format, variant)) =
-            self.session.last_choice().map(|last| (last.schedule.clone(), last.variant.clone()))
-        {
-            let known = near.iter().position(|one| one.format.name == format);
-            wanted.extend(known.map(|number| (number, variant)));
-        }
-        let mut products: Vec<(usize, Vec<(String, String)>, Product)> = Vec::new();
+        wanted.extend(self.last(near));
+        let mut products: Vec<(usize, Parts, Product)> = Vec::new();
         for (number, variant) in wanted {
             let known = products.iter().any(|(other, own, _)| (*other, own) == (number, &variant));
             if known || (!products.is_empty() && self.session.stopped()) {
@@ -277,12 +275,21 @@ impl MatrixTuner<'_, '_> {
         result
     }
 
+    /// The choice of the tune before, its format among the others.
+    fn last(&mut self, near: &mut Vec<Near>) -> Option<(usize, Parts)> {
+        let last = self.session.last_choice()?;
+        let (name, variant) = (last.schedule.clone(), last.variant.clone());
+        let known = near.iter().position(|one| one.format.name == name);
+        if known.is_none() && !self.session.stopped() {
+            let format = choice::named(&self.asked.formats, &name)?;
+            let stored = convert(self.asked.matrix, &format).ok()?;
+            near.push(Near { format, stored, seconds: f64::INFINITY });
+        }
+        Some((known.unwrap_or(near.len() - 1), variant)).filter(|(number, _)| near[*number].format.name == name)
+    }
+
     /// Samples in turns and chooses.
-    fn meet(
-        &mut self,
-        near: &[Near],
-        products: &mut [(usize, Vec<(String, String)>, Product)],
-    ) -> Result<Final, Error> {
+    fn meet(&mut self, near: &[Near], products: &mut [(usize, Parts, Product)]) -> Result<Final, Error> {
         let mut samples = vec![Vec::new(); products.len()];
         for round in 0..ROUNDS {
             if round > 0 && self.session.stopped() {
@@ -294,7 +301,7 @@ impl MatrixTuner<'_, '_> {
         }
         // Of those that are not told apart the one that changes least.
         let best = clock::choose(&samples, |number| (products[number].1.len(), number));
-        let finalist = |(number, (place, variant, _)): (usize, &(usize, Vec<(String, String)>, Product))| {
+        let finalist = |(number, (place, variant, _)): (usize, &(usize, Parts, Product))| {
             let (seconds, spread) = clock::summary(&samples[number]);
             let near = &near[*place];
             let (schedule, words) = (near.format.name.clone(), self.words(&near.stored));
@@ -321,7 +328,7 @@ impl MatrixTuner<'_, '_> {
         session.choose((&all[0], &all[best]), code, copy);
         let about = (copy, asked.matrix.rows() as u64, bytes_of(asked.precision));
         let mut report = session.report(asked.name.clone(), trials, kernels, (all, best), about);
-        report.nouns = Nouns { choices: "Formats", whole: "Products", one: "a product" };
+        report.nouns = Nouns { choices: "Formats", choice: "format", whole: "Products", one: "a product" };
         Ok(session.end(report, notices))
     }
 }

@@ -14,6 +14,7 @@
 
 pub mod bench;
 pub mod clock;
+pub mod element;
 pub mod exact;
 pub mod iterate;
 pub mod key;
@@ -32,6 +33,7 @@ pub mod step;
 pub mod store;
 pub mod strategy;
 pub mod structure;
+pub mod system;
 pub mod tunable;
 mod tuner;
 pub mod workshop;

@@ -20,11 +20,11 @@ use crate::backend::{Backend, BackendError, BufferHandle};
 use crate::inputs::random;
 
 /// Roundoffs by which inputs are perturbed, at most.
-const PERTURBED: f64 = 4.0;
+pub(super) const PERTURBED: f64 = 4.0;
 /// Largest change under perturbation that a candidate may show, in units of the reference's own.
-const MARGIN: f64 = 32.0;
+pub(super) const MARGIN: f64 = 32.0;
 /// Roundoffs of its own size by which any result may differ.
-const ROUNDOFFS: f64 = 16.0;
+pub(super) const ROUNDOFFS: f64 = 16.0;
 /// Perturbed runs: one might happen to change nothing.
 const DRAWS: u64 = 2;
 /// Tables of more elements are not perturbed: they would have to pass through the host.

@@ -10,15 +10,17 @@ use super::race::Searched;
 pub struct Nouns {
     /// What stands in the place of schedules.
     pub choices: &'static str,
+    /// One of them.
+    pub choice: &'static str,
     /// What meets in the final.
     pub whole: &'static str,
-    /// One of them.
+    /// One of those.
     pub one: &'static str,
 }
 
 impl Default for Nouns {
     fn default() -> Nouns {
-        Nouns { choices: "Schedules", whole: "Whole iterations", one: "an iteration" }
+        Nouns { choices: "Schedules", choice: "schedule", whole: "Whole iterations", one: "an iteration" }
     }
 }
 
