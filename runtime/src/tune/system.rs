@@ -127,10 +127,11 @@ fn sample(engine: &mut KernelEngine) -> Result<f64, Error> {
     Ok(seconds / STEPS as f64)
 }
 
-type Engines = [(Vec<(String, String)>, KernelEngine)];
+/// A variant with its engine.
+type Rival = (Vec<(String, String)>, KernelEngine);
 
 /// Samples in turns and chooses.
-fn meet(session: &mut Session<'_>, engines: &mut Engines) -> Result<(Vec<Finalist>, usize), Error> {
+fn meet(session: &mut Session<'_>, engines: &mut [Rival]) -> Result<(Vec<Finalist>, usize), Error> {
     let mut samples = vec![Vec::new(); engines.len()];
     for round in 0..ROUNDS {
         if round > 0 && session.stopped() {
@@ -141,7 +142,7 @@ fn meet(session: &mut Session<'_>, engines: &mut Engines) -> Result<(Vec<Finalis
         }
     }
     let best = clock::choose(&samples, |number| (engines[number].0.len(), number));
-    let finalist = |(number, (variant, engine)): (usize, &(Vec<(String, String)>, KernelEngine))| {
+    let finalist = |(number, (variant, engine)): (usize, &Rival)| {
         let (seconds, spread) = clock::summary(&samples[number]);
         let module = engine.module();
         let words = module.model.bytes * module.model.stages as f64 / engine.real_bytes() as f64;
