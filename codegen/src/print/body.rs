@@ -27,6 +27,9 @@ pub(crate) trait Target: Dialect {
     /// Directive lines before a loop.
     fn loop_directive(&self, out: &mut Writer, stmt: &Stmt);
 
+    /// A loop has been written.
+    fn loop_end(&self, _stmt: &Stmt) {}
+
     fn load_wide(&self, out: &mut Writer, from: Wide<'_>, vars: &[VarId]);
 
     fn store_wide(&self, out: &mut Writer, to: Wide<'_>, values: &[Expr]);
@@ -82,6 +85,7 @@ fn stmt(target: &dyn Target, out: &mut Writer, stmt: &Stmt) {
             out.open(&loop_head(target, stmt));
             stmts(target, out, body);
             out.close("}");
+            target.loop_end(stmt);
         }
         Stmt::If { cond, then, otherwise } => branch(target, out, cond, then, otherwise),
         Stmt::ExitIf(cond) => out.code(&format!("if ({}) return;", full(d, cond))),

@@ -89,6 +89,11 @@ pub(crate) trait Dialect {
     /// Name of the smaller or larger of two integers.
     fn integer_extremum(&self, op: Op) -> &'static str;
 
+    /// A choice that is written in another way than with `?` and `:`.
+    fn choice(&self, _cond: &Expr, _a: &Expr, _b: &Expr) -> Option<Piece> {
+        None
+    }
+
     fn var(&self, id: VarId) -> Piece {
         Piece::atom(self.kernel().var_name(id))
     }
@@ -327,6 +332,9 @@ fn compare(dialect: &dyn Dialect, cmp: Cmp, a: &Expr, b: &Expr) -> Piece {
 }
 
 fn select(dialect: &dyn Dialect, cond: &Expr, a: &Expr, b: &Expr) -> Piece {
+    if let Some(piece) = dialect.choice(cond, a, b) {
+        return piece;
+    }
     let cond = piece(dialect, cond).at_least(Strength::Or);
     let chosen = piece(dialect, a).at_least(Strength::Or);
     Piece::new(format!("{cond} ? {chosen} : {}", full(dialect, b)), Strength::Ternary)
