@@ -43,6 +43,9 @@ pub(crate) trait Target: Dialect {
 
     fn fence(&self, out: &mut Writer);
 
+    /// A statement that asks for an element ahead of its use.
+    fn prefetch(&self, buffer: BufferId, element: &str) -> String;
+
     /// Begins a statement that gives a variable its first value: `const float x = …`.
     fn declare(&self, var: VarId, mutable: bool) -> String {
         let (ty, name) = (self.var_type(var), self.var(var).text);
@@ -100,6 +103,10 @@ fn stmt(target: &dyn Target, out: &mut Writer, stmt: &Stmt) {
             } else {
                 out.code(&format!("{step};"));
             }
+        }
+        Stmt::Prefetch { buffer, index } => {
+            let place = element(d, *buffer, index);
+            out.code(&target.prefetch(*buffer, &place));
         }
         Stmt::Fence => target.fence(out),
     }

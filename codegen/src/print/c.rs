@@ -309,6 +309,11 @@ impl Target for C<'_> {
         format!("__atomic_fetch_add(&{element}, {value}, __ATOMIC_ACQ_REL)")
     }
 
+    fn prefetch(&self, buffer: BufferId, element: &str) -> String {
+        let written = self.usage.stored.get(buffer.0) == Some(&true);
+        format!("__builtin_prefetch(&{element}{});", if written { ", 1" } else { "" })
+    }
+
     fn fence(&self, out: &mut Writer) {
         out.code("__atomic_thread_fence(__ATOMIC_SEQ_CST);");
     }

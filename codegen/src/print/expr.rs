@@ -124,6 +124,7 @@ pub(crate) trait Dialect {
             Math::Floor => "floor",
             Math::Pow => "pow",
             Math::Fma => "fma",
+            Math::Reciprocal => "reciprocal",
             Math::IsFinite => "isfinite",
         };
         with_suffix(name, ty)
@@ -137,6 +138,12 @@ pub(crate) trait Dialect {
     fn is_finite(&self, argument: String, ty: Type) -> Piece {
         let (one, zero) = if ty == Type::F32 { ("1.0f", "0.0f") } else { ("1.0", "0.0") };
         Piece::new(format!("isfinite({argument}) ? {one} : {zero}"), Strength::Ternary)
+    }
+
+    /// 1 / a.
+    fn reciprocal(&self, argument: Piece, ty: Type) -> Piece {
+        let one = if ty == Type::F32 { "1.0f" } else { "1.0" };
+        Piece::new(format!("{one} / {}", argument.at_least(Strength::Unary)), Strength::Product)
     }
 
     /// Whether integers of the kernel are wider than `int`, so that narrow operands need care.
@@ -342,6 +349,9 @@ fn select(dialect: &dyn Dialect, cond: &Expr, a: &Expr, b: &Expr) -> Piece {
 
 fn call(dialect: &dyn Dialect, function: Math, args: &[Expr]) -> Piece {
     let ty = args.first().map_or(Type::F64, |arg| dialect.kernel().type_of(arg));
+    if let (Math::Reciprocal, [argument]) = (function, args) {
+        return dialect.reciprocal(piece(dialect, argument), ty);
+    }
     let texts: Vec<String> = args.iter().map(|arg| full(dialect, arg)).collect();
     let args = texts.join(", ");
     match function {
