@@ -38,6 +38,7 @@ mod separators;
 mod setup;
 mod slots;
 mod staged;
+mod strips;
 mod sums;
 mod tidy;
 mod tile;
