@@ -4,7 +4,7 @@
 //! makes a whole stage, the state is in one of two buffers, by parity; steps are recorded once for each parity.
 
 use kernelwright_codegen::galerkin::map::{Options, Target as MapTarget, map};
-use kernelwright_codegen::galerkin::module::{Contents, Launch, Model, Module};
+use kernelwright_codegen::galerkin::module::{Contents, Launch, Module};
 use kernelwright_codegen::galerkin::system::System;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::Precision;
@@ -138,11 +138,6 @@ impl KernelEngine {
         self.parity = self.module.parity_after(self.parity, self.stages);
         Ok(seconds)
     }
-
-    /// What the user should know (a cache that cannot be written); each notice is given once.
-    pub fn notices(&mut self) -> Vec<String> {
-        self.backend.notices()
-    }
 }
 
 impl Engine for KernelEngine {
@@ -190,7 +185,7 @@ impl Engine for KernelEngine {
         Ok(Some(energy[0]))
     }
 
-    fn model(&self) -> Option<Model> {
-        Some(self.module.model)
+    fn notices(&mut self) -> Vec<String> {
+        self.backend.notices()
     }
 }

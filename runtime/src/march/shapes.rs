@@ -4,7 +4,7 @@ use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Variant};
 
 /// What can be changed, and to what.
 const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, unroll, gather, resident=N, \
-                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch=yes|no";
+                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch|symmetric=yes|no";
 
 /// Changes one part of a variant.
 ///
@@ -16,6 +16,11 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
     let home = || match value {
         "shared" => Ok(Home::Shared),
         "cache" => Ok(Home::Cache),
+        _ => Err(wrong()),
+    };
+    let flag = || match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
         _ => Err(wrong()),
     };
     match key {
@@ -43,13 +48,8 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
                 _ => return Err(wrong()),
             }
         }
-        "prefetch" => {
-            variant.prefetch = match value {
-                "yes" => true,
-                "no" => false,
-                _ => return Err(wrong()),
-            }
-        }
+        "prefetch" => variant.prefetch = flag()?,
+        "symmetric" => variant.symmetric = flag()?,
         _ => return Err(wrong()),
     }
     Ok(())
