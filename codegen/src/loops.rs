@@ -30,7 +30,8 @@
 //! - a version loaded at a neighbour, directly or through values, is not stored by the same sweep;
 //! - a version loaded at the own point and stored by the same sweep is loaded before it is stored (a sweep loads all
 //!   it needs at a point, or line, before it stores there);
-//! - each (vector, version) is stored at most once per sweep; f and data are never stored;
+//! - each (vector, version) is stored at most once per sweep; f and data are never stored, a random vector only by a
+//!   sweep that puts zeros outside the mask where it is;
 //! - a scalar is read by a sweep only after the fence that assigns it; each sum belongs to one sweep and one fence
 //!   that follows it;
 //! - values read at neighbours contain no `Solve` and no `Apply`.
@@ -150,7 +151,7 @@ pub enum Role {
     Rhs,
     /// The unknown; given at the start, taken at the end.
     Solution,
-    /// Filled by the driver once: `random(seed)`.
+    /// Filled by the driver once: `random(seed)`. `prepare` makes it zero outside the mask; doing so again changes nothing.
     Random(u64),
     /// Everything else.
     Work,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::loops::{
-    Control, Fence, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, Sweep,
-    ValueId, ValueKind, VectorId, Version,
+    Control, Fence, Granule, PointExpr, Program, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Store, SumId,
+    Sweep, ValueId, ValueKind, VectorId, Version,
 };
 
 /// A broken rule, with the sweep or fence. Only a bug of kernelwright breaks one.
@@ -84,9 +84,11 @@ fn verify_sweep(program: &Program, sweep: &Sweep) -> Result<(), String> {
         rule(store.value.0 < count, || "a store of no value".into())?;
         version(program, store.to)?;
         let v = &program.vectors[store.to.vector.0];
-        // A random vector may be masked where it is.
-        let masked = sweep.values.iter().any(|value| value.kind == ValueKind::Load(store.to));
-        let given = v.role == Role::Rhs || matches!(v.role, Role::Random(_)) && !masked;
+        let given = match v.role {
+            Role::Rhs => true,
+            Role::Random(_) => !masks(sweep, store),
+            Role::Solution | Role::Work => false,
+        };
         rule(!given, || format!("stores to {}, which is given", v.name))?;
     }
     let targets: BTreeSet<(VectorId, u32)> = sweep.stores.iter().map(|s| slot(program, s.to)).collect();
@@ -97,6 +99,14 @@ fn verify_sweep(program: &Program, sweep: &Sweep) -> Result<(), String> {
     }
     sweep.predicate.map_or(Ok(()), |s| known_scalar(program, s))?;
     verify_neighbours(program, sweep, &targets)
+}
+
+/// Whether a store puts zeros outside the mask into the version it loads and does nothing else, which may be repeated.
+fn masks(sweep: &Sweep, store: &Store) -> bool {
+    match sweep.values[store.value.0].kind {
+        ValueKind::Inside(given) => sweep.values[given.0].kind == ValueKind::Load(store.to),
+        _ => false,
+    }
 }
 
 /// Nothing read at neighbours is stored by the sweep, solved in it, or itself made of neighbours' neighbours.

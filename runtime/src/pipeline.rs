@@ -2,6 +2,8 @@
 //!
 //! Every stage of the compiler is one call here; the command shows what stands between two of them.
 
+mod remembered;
+
 use kernelwright_codegen::correct;
 use kernelwright_codegen::facts;
 use kernelwright_codegen::graph::Graph;
@@ -20,6 +22,7 @@ use kernelwright_codegen::{loops, math_verify};
 use kernelwright_syntax::program::{Fact, Precision, Problem, Program};
 
 use crate::backend::Target;
+use crate::cache::Cache;
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
 use crate::solve::Error;
@@ -147,11 +150,13 @@ pub fn plan(
     operator: math::Operator,
     schedule: Option<&str>,
 ) -> Result<Planned, Error> {
-    plan_within(program, problem, operator, schedule, Limits::default())
+    let (operator, graph) = graph_of(program, problem, operator)?;
+    let (plans, chosen) = search(&graph, schedule, Limits::default())?;
+    Ok(Planned { operator, graph, plans, chosen })
 }
 
-/// As [`plan`], for whoever runs what is used and looks at nothing else: schedules that are never preferred are not
-/// searched for. The choice is the same.
+/// As [`plan`], for whoever runs what is used and looks at nothing else: that plan alone, which is the same. It is
+/// searched for once and then remembered by the cache.
 ///
 /// # Errors
 /// As [`plan`].
@@ -160,23 +165,33 @@ pub fn plan_to_run(
     problem: &Problem,
     operator: math::Operator,
     schedule: Option<&str>,
+    cache: &Cache,
 ) -> Result<Planned, Error> {
+    let (operator, graph) = graph_of(program, problem, operator)?;
+    // What is never preferred is not searched for.
     let limits = Limits { alternatives: schedule.is_some(), ..Limits::default() };
-    plan_within(program, problem, operator, schedule, limits)
+    let plan = remembered::recall(cache, &graph, limits, schedule, || {
+        search(&graph, schedule, limits).map(|(mut plans, chosen)| plans.swap_remove(chosen))
+    })?;
+    Ok(Planned { operator, graph, plans: vec![plan], chosen: 0 })
 }
 
-fn plan_within(
+/// The operator that the loop solves with, and the loop as vector values.
+fn graph_of(
     program: &Program,
     problem: &Problem,
     mut operator: math::Operator,
-    schedule: Option<&str>,
-    limits: Limits,
-) -> Result<Planned, Error> {
+) -> Result<(math::Operator, Graph), Error> {
     if problem.precision == Precision::Mixed {
         operator = correct::homogeneous(&operator);
     }
     let graph = graph(program, problem, &operator)?;
-    let plans = plan::plan(&graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok((operator, graph))
+}
+
+/// All schedules, and the number of the one to use.
+fn search(graph: &Graph, schedule: Option<&str>, limits: Limits) -> Result<(Vec<Plan>, usize), Error> {
+    let plans = plan::plan(graph, limits).map_err(|error| Error::Internal(error.to_string()))?;
     let chosen = match schedule {
         None => preferred(&plans),
         Some(name) => plans.iter().position(|plan| plan.schedule.name == name).ok_or_else(|| {
@@ -184,7 +199,7 @@ fn plan_within(
             Error::Usage(format!("no schedule is called `{name}`; there are {}", names.join(", ")))
         })?,
     };
-    Ok(Planned { operator, graph, plans, chosen })
+    Ok((plans, chosen))
 }
 
 /// Operations that take as long as one word from memory. A processor does more of them while it waits, but words alone

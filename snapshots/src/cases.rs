@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use kernelwright::backend::Target;
 use kernelwright::pipeline::Planned;
+use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::{loops_text, math_text};
 use kernelwright_syntax::program::Precision;
@@ -19,6 +20,15 @@ pub struct Golden {
     pub description: String,
     /// The text.
     pub text: String,
+    /// The kernels whose source it is, if they are to be compiled for themselves.
+    pub kernels: Vec<Kernel>,
+}
+
+impl Golden {
+    /// A text that nobody compiles, or that is compiled elsewhere.
+    pub fn text(name: String, description: String, text: String) -> Golden {
+        Golden { name, description, text, kernels: Vec::new() }
+    }
 }
 
 /// All golden texts, in a fixed order.
@@ -44,7 +54,7 @@ fn preferred(program: &str) -> Vec<Golden> {
         let planned = planned(&loaded, program);
         let text = whole(&planned.plan().program, target, Precision::F64);
         let description = format!("{program}: all kernels of schedule {}", planned.plan().schedule.name);
-        Golden { name: format!("{program}.{}", end(target)), description, text }
+        Golden::text(format!("{program}.{}", end(target)), description, text)
     };
     [Target::Cuda, Target::Host].map(one).into()
 }
@@ -54,11 +64,9 @@ fn statement(program: &str) -> Vec<Golden> {
     let one = |target| {
         let loaded = example(program);
         let planned = planned(&loaded, program);
-        Golden {
-            name: format!("{program}.statement.{}", end(target)),
-            description: format!("{program}: all kernels, a sweep per statement"),
-            text: whole(&planned.plans[0].program, target, Precision::F64),
-        }
+        let text = whole(&planned.plans[0].program, target, Precision::F64);
+        let description = format!("{program}: all kernels, a sweep per statement");
+        Golden::text(format!("{program}.statement.{}", end(target)), description, text)
     };
     [Target::Cuda, Target::Host].map(one).into()
 }
@@ -66,11 +74,8 @@ fn statement(program: &str) -> Vec<Golden> {
 fn single(program: &str) -> Golden {
     let loaded = example(program);
     let planned = planned(&loaded, program);
-    Golden {
-        name: format!("{program}.f32.cu"),
-        description: format!("{program}: all kernels in f32"),
-        text: whole(&planned.plan().program, Target::Cuda, Precision::F32),
-    }
+    let text = whole(&planned.plan().program, Target::Cuda, Precision::F32);
+    Golden::text(format!("{program}.f32.cu"), format!("{program}: all kernels in f32"), text)
 }
 
 fn whole(program: &kernelwright_codegen::loops::Program, target: Target, precision: Precision) -> String {
@@ -128,7 +133,8 @@ fn of_axis(axis: &Axis) -> Golden {
     Golden {
         name: format!("variant.{name}.{}", end(axis.target)),
         description: format!("{}: kernel {} with another {name}", axis.program, kernel.name),
-        text: source(&[kernel], axis.target),
+        text: source(std::slice::from_ref(&kernel), axis.target),
+        kernels: vec![kernel],
     }
 }
 
@@ -146,11 +152,8 @@ fn stages(program: &str) -> Vec<Golden> {
         ("loops", loops_text::text(&plan.program)),
         ("kernel", kernels.join("\n")),
     ];
-    let golden = |(stage, text): (&str, String)| Golden {
-        name: format!("{program}.{stage}"),
-        description: format!("{program}: {stage}"),
-        text,
-    };
+    let golden =
+        |(stage, text): (&str, String)| Golden::text(format!("{program}.{stage}"), format!("{program}: {stage}"), text);
     texts.into_iter().map(golden).collect()
 }
 
@@ -159,7 +162,7 @@ fn front(program: &str) -> Golden {
     let loaded = example(program);
     let planned = planned(&loaded, program);
     let description = format!("{program}: the schedules and their costs per point and iteration");
-    Golden { name: format!("{program}.front"), description, text: front_text(&planned) }
+    Golden::text(format!("{program}.front"), description, front_text(&planned))
 }
 
 fn front_text(planned: &Planned) -> String {

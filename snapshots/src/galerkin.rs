@@ -45,11 +45,8 @@ fn golden(
     change: impl Fn(&mut Variant),
 ) -> Golden {
     let kernels = kernels(system, target, precision, order, change);
-    Golden {
-        name: format!("galerkin.{name}.{}", end(target)),
-        description: format!("{} of order {order}: {name}", system.name),
-        text: source(&kernels, target),
-    }
+    let description = format!("{} of order {order}: {name}", system.name);
+    Golden::text(format!("galerkin.{name}.{}", end(target)), description, source(&kernels, target))
 }
 
 /// All golden texts.
@@ -59,11 +56,7 @@ pub fn cases() -> Vec<Golden> {
     let single = (Element::F32, 2);
     let double = (Element::F64, 1);
     vec![
-        Golden {
-            name: "galerkin.system".into(),
-            description: "acoustics: the system as text".into(),
-            text: text::print(&acoustics),
-        },
+        Golden::text("galerkin.system".into(), "acoustics: the system as text".into(), text::print(&acoustics)),
         golden("one", &maxwell, gpu, single, |_| ()),
         golden("one", &maxwell, host, single, |_| ()),
         golden("two", &acoustics, gpu, double, |v| v.fusion = Fusion::Two),
@@ -86,7 +79,7 @@ pub fn units(target: Target) -> Vec<Unit> {
         for precision in [Element::F32, Element::F64] {
             let kernels = kernels(&system, target, precision, order, |_| ());
             let name = format!("maxwell_{order} {precision:?}").to_lowercase();
-            units.push(Unit { name, source: source(&kernels, target), count: kernels.len() });
+            units.push(Unit { name, source: source(&kernels, target), kernels });
         }
     }
     units

@@ -23,26 +23,29 @@ pub fn cases() -> Vec<Golden> {
     let csr = stored("csr");
     let loops = conjugate_gradients(&csr);
     for (target, end) in [(Target::Cuda, "cu"), (Target::Host, "c")] {
-        let text = source(&kernels(&loops, target, Precision::F64, default_variant(&loops, target)), target);
-        all.push(golden(&format!("csr.cg.{end}"), "CG in csr: all kernels", text));
+        let kernels = kernels(&loops, target, Precision::F64, default_variant(&loops, target));
+        all.push(golden(&format!("csr.cg.{end}"), "CG in csr: all kernels", target, kernels));
     }
     let math = math_text::dump(&operator("matrix", &csr.layout, Vec::new()));
-    all.push(golden("csr.math", "a matrix in csr: the operator", math));
+    all.push(Golden::text("matrix.csr.math".into(), "a matrix in csr: the operator".into(), math));
     for name in library::format_names() {
-        let text = product(&conjugate_gradients(&stored(name)), Precision::F32, &[]);
-        all.push(golden(&format!("{name}.cu"), &format!("the product of CG in {name}, f32"), text));
+        let kernels = product(&conjugate_gradients(&stored(name)), Precision::F32, &[]);
+        let description = format!("the product of CG in {name}, f32");
+        all.push(golden(&format!("{name}.cu"), &description, Target::Cuda, kernels));
     }
     for (set, name) in [("row_lanes", "csr"), ("row_lanes", "sell_c_sigma"), ("row_unroll", "csr"), ("balanced", "csr")]
     {
         let value = if set == "balanced" { "true" } else { "4" };
-        let text = product(&conjugate_gradients(&stored(name)), Precision::F64, &[(set, value)]);
-        all.push(golden(&format!("{name}.{set}.cu"), &format!("the product of CG in {name}, {set} {value}"), text));
+        let kernels = product(&conjugate_gradients(&stored(name)), Precision::F64, &[(set, value)]);
+        let description = format!("the product of CG in {name}, {set} {value}");
+        all.push(golden(&format!("{name}.{set}.cu"), &description, Target::Cuda, kernels));
     }
     all
 }
 
-fn golden(name: &str, description: &str, text: String) -> Golden {
-    Golden { name: format!("matrix.{name}"), description: description.into(), text }
+fn golden(name: &str, description: &str, target: Target, kernels: Vec<Kernel>) -> Golden {
+    let text = source(&kernels, target);
+    Golden { name: format!("matrix.{name}"), description: description.into(), text, kernels }
 }
 
 /// Bands, and a few far entries.
@@ -77,7 +80,7 @@ fn conjugate_gradients(stored: &Stored) -> Program {
 }
 
 /// The kernels of the sweep in the loop that forms the product.
-fn product(program: &Program, precision: Precision, set: &[(&str, &str)]) -> String {
+fn product(program: &Program, precision: Precision, set: &[(&str, &str)]) -> Vec<Kernel> {
     let mut variant = default_variant(program, Target::Cuda);
     for (key, value) in set {
         variant.set(key, value).unwrap_or_else(|error| panic!("{error}"));
@@ -88,5 +91,5 @@ fn product(program: &Program, precision: Precision, set: &[(&str, &str)]) -> Str
     let first = first.expect("conjugate gradients form a product with p");
     // Cut by entries, two kernels come before the sweep.
     let count = if set.iter().any(|(key, _)| *key == "balanced") { 3 } else { 1 };
-    source(&all[first..first + count], Target::Cuda)
+    all[first..first + count].to_vec()
 }

@@ -15,15 +15,15 @@ pub struct Unit {
     pub name: String,
     /// The source.
     pub source: String,
-    /// Number of kernels in it.
-    pub count: usize,
+    /// The kernels in it.
+    pub kernels: Vec<Kernel>,
 }
 
 impl Unit {
-    /// A golden text that is a source.
-    pub fn of(golden: Golden) -> Unit {
-        let count = golden.text.matches("__global__").count().max(1);
-        Unit { name: golden.name, source: golden.text, count }
+    /// A golden text that is a source for itself.
+    pub fn of(golden: Golden) -> Option<Unit> {
+        let Golden { name, text, kernels, .. } = golden;
+        (!kernels.is_empty()).then_some(Unit { name, source: text, kernels })
     }
 }
 
@@ -47,7 +47,7 @@ pub fn units(target: Target) -> Vec<Unit> {
             }
             if !chosen.is_empty() {
                 let name = format!("{name} {precision:?}").to_lowercase();
-                units.push(Unit { name, source: source(&chosen, target), count: chosen.len() });
+                units.push(Unit { name, source: source(&chosen, target), kernels: chosen });
             }
         }
     }

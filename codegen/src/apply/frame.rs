@@ -4,8 +4,8 @@ use super::build::Parts;
 use super::sequence::pointwise;
 use crate::graph::Graph;
 use crate::loops::{
-    BinaryOp, Control, FenceId, Granule, PointExpr, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Sum,
-    SumId, SumKind, Sweep, Value, ValueId, ValueKind, Vector, VectorId, Version, status,
+    BinaryOp, Control, FenceId, Granule, PointExpr, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Store,
+    Sum, SumId, SumKind, Sweep, Value, ValueId, ValueKind, Vector, VectorId, Version, status,
 };
 use crate::math::{self, Expr, Operator, Rule, TableExpr};
 use crate::math_eval::reads_unknown;
@@ -126,9 +126,16 @@ pub(super) fn mask_vectors(graph: &Graph, parts: &mut Parts, out: &mut Vec<Contr
         let vector = VectorId(number);
         let mut values = vec![load(vector, &name)];
         push_inside(&graph.operator, &mut values, &format!("{name}_inside"));
-        let (text, result) = (format!("{name} inside the mask"), last(&values));
-        let sweep = pointwise(&format!("mask_{name}"), &text, values, Version { vector, ahead: 0 }, result);
-        out.push(parts.sweep(sweep));
+        let inside = ValueId(values.len() - 1);
+        out.push(parts.sweep(Sweep {
+            name: format!("mask_{name}"),
+            text: vec![format!("{name} inside the mask")],
+            granule: Granule::Point,
+            values,
+            stores: vec![Store { value: inside, to: Version { vector, ahead: 0 } }],
+            sums: Vec::new(),
+            predicate: None,
+        }));
     }
 }
 

@@ -11,7 +11,7 @@
 //!   moment, and its true residual; solving on from there does what the textbook would do from that solution;
 //! - the structural rules hold ([`loops_verify`](crate::loops_verify)): the order of points cannot matter.
 //!
-//! Since only linearity is built into the world, a program passes if and only if it computes the same formulas, but
+//! Since only linearity and the symmetry of what is symmetric are built into the world, a program passes if and only if it computes the same formulas, but
 //! for chances of about 1e-16.
 
 pub mod field;
@@ -26,7 +26,7 @@ use machine::Machine;
 use textbook::{Case, Event, Run, Test};
 use world::{Vector, World, call, compare, dot};
 
-use crate::loops::{Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
+use crate::loops::{self, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
 use crate::math::Operator;
 
 /// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
@@ -67,8 +67,8 @@ fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), Stri
     machine.section(&program.start)?;
     machine.section(&program.body)?;
     compare_events(&machine.events, &expected.events)?;
-    if rhs_changed(program, &machine, world) {
-        return Err("the right-hand side was overwritten".into());
+    if let Some(name) = given_changed(program, &machine, world) {
+        return Err(format!("{name}, which is given, was overwritten"));
     }
     let expected_tests = tests(&expected.events);
     for (number, event) in expected_tests.iter().enumerate() {
@@ -197,9 +197,17 @@ fn compare_events(got: &[Event], expected: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-fn rhs_changed(program: &Program, machine: &Machine<'_>, world: &World) -> bool {
-    let id = program.vectors.iter().position(|v| v.role == Role::Rhs);
-    id.is_some_and(|id| machine.vector(VectorId(id)) != Some(world.rhs))
+/// The first given vector that is not as it was; masks do nothing in the world.
+fn given_changed<'p>(program: &'p Program, machine: &Machine<'_>, world: &World) -> Option<&'p str> {
+    let given = |role: Role| match role {
+        Role::Rhs => Some(world.rhs),
+        Role::Random(seed) => Some(world.random(seed)),
+        Role::Solution | Role::Work => None,
+    };
+    let changed = |(number, vector): &(usize, &loops::Vector)| {
+        given(vector.role).is_some_and(|was| machine.vector(VectorId(*number)) != Some(was))
+    };
+    program.vectors.iter().enumerate().find(changed).map(|(_, vector)| vector.name.as_str())
 }
 
 fn exit_at<'p>(

@@ -30,6 +30,9 @@ const STACK_BYTES: u64 = 1 << 20;
 const CACHE_BYTES: u64 = 400 << 10;
 /// Blocks of lines that keep the cores of a host busy.
 const ENOUGH_BLOCKS: u64 = 64;
+/// Points from which on a loop of a lane is long, and how many of them are unrolled: some loads on their way together.
+const LONG: i64 = 32;
+const UNROLL: u32 = 4;
 
 /// Maps a sweep that solves along an axis.
 pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Made, MapError> {
@@ -362,7 +365,10 @@ impl Mapper<'_, '_> {
         self.eval.frame.own[self.axis] = k;
         self.parts(reach, f)?;
         let (from, to) = (self.bound(from), self.bound(to));
-        self.eval.close_loop(k, from, to, step, LoopKind::Sequential);
+        // Left alone, a compiler unrolls even long loops over arrays of known size, to have the arrays in registers that
+        // there are not.
+        let long = self.eval.cx.options.target == Target::Cuda && count > LONG;
+        self.eval.close_loop(k, from, to, step, if long { LoopKind::Unroll(UNROLL) } else { LoopKind::Sequential });
         Ok(())
     }
 

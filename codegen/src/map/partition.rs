@@ -2,7 +2,7 @@
 //!
 //! A block has some lines side by side along the fastest axis (lanes x) and cuts each into segments (lanes y). A lane
 //! evaluates all points of its segment before it stores any, so that many loads are in flight, and keeps them in
-//! registers: arrays are indexed by loops that are unrolled completely. Three kinds of loops over a segment remain as in
+//! registers, long segments in part in shared memory: arrays are indexed by loops that are unrolled completely. Three kinds of loops over a segment remain as in
 //! [`super::line`]: values, elimination, substitution; between the last two the lanes of a line solve a small system
 //! together ([`super::separators`]).
 //!

@@ -137,8 +137,8 @@ fn reads_operator(kind: &ValueKind) -> bool {
     }
 }
 
-/// Which values are evaluated at neighbours too.
-fn near(sweep: &Sweep) -> Vec<bool> {
+/// Which values of a sweep are evaluated at neighbours too.
+pub fn near(sweep: &Sweep) -> Vec<bool> {
     let mut near = vec![false; sweep.values.len()];
     for (i, value) in sweep.values.iter().enumerate().rev() {
         let around = matches!(value.kind, ValueKind::Apply(_) | ValueKind::Magnitude(_));
@@ -168,7 +168,8 @@ fn map_operations(tree: &MapTree) -> f64 {
     }
 }
 
-fn point_operations(e: &PointExpr) -> (f64, f64) {
+/// Operations of a pointwise expression, and the divisions among them.
+pub fn point_operations(e: &PointExpr) -> (f64, f64) {
     match e {
         PointExpr::Value(_) | PointExpr::Scalar(_) | PointExpr::Number(_) => (0.0, 0.0),
         PointExpr::Neg(a) | PointExpr::Abs(a) => point_operations(a),

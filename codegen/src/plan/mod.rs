@@ -22,6 +22,20 @@ use crate::apply::{Illegal, apply};
 use crate::graph::{Graph, NodeId};
 use crate::loops::Program;
 
+/// What decides which schedules are found, as source text: whoever keeps a schedule keeps this with it.
+pub const SOURCES: [&str; 10] = [
+    include_str!("analysis.rs"),
+    include_str!("cost.rs"),
+    include_str!("delay.rs"),
+    include_str!("few.rs"),
+    include_str!("mod.rs"),
+    include_str!("model.rs"),
+    include_str!("predict.rs"),
+    include_str!("schedule.rs"),
+    include_str!("search.rs"),
+    include_str!("../graph.rs"),
+];
+
 /// A schedule carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -129,7 +143,11 @@ fn placed(name: &str, placement: Placement, arithmetic: Arithmetic) -> Schedule 
     Schedule { name: name.into(), order: Order::Fused, main: Some(placement), predicted: None, arithmetic }
 }
 
-fn carry_out(graph: &Graph, schedule: Schedule) -> Result<Plan, Illegal> {
+/// Carries a schedule out: simulates its placement, writes the program, verifies it and counts what it costs.
+///
+/// # Errors
+/// A schedule that is not one of this graph.
+pub fn carry_out(graph: &Graph, schedule: Schedule) -> Result<Plan, Illegal> {
     if let Some(placement) = &schedule.main {
         let rewritten = schedule.predicted.and_then(|sum| predict::predict(graph, sum));
         crate::check::versions::simulate(rewritten.as_ref().unwrap_or(graph), placement).map_err(Illegal)?;

@@ -30,6 +30,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 pub use ffi::Facts;
+pub use image::MOST_SPILLED;
 pub use vector::DeviceVector;
 
 /// What to do when there is no driver.
@@ -99,6 +100,23 @@ pub fn survey() -> Result<Survey, BackendError> {
 
 /// Compiles CUDA C++ for an architecture (90 for `sm_90`) and reports what every kernel uses. Needs no device.
 pub fn compile_only(source: &str, architecture: u32, arithmetic: Arithmetic) -> Result<Compiled, BackendError> {
+    let images = images_for(architecture, arithmetic)?;
+    images.nvrtc.compile(source, "unit", &images.options(), images.form)
+}
+
+/// Compiles kernels for an architecture as a device would have them, and reports what each uses. Needs no device.
+pub fn compile_kernels(
+    kernels: &[Kernel],
+    architecture: u32,
+    arithmetic: Arithmetic,
+) -> Result<Compiled, BackendError> {
+    let source = print::cuda_with_lines(kernels);
+    let compiled = images_for(architecture, arithmetic)?.compile(&kernels.iter().collect::<Vec<_>>(), &source.text);
+    compiled.map_err(|error| blame::name_kernel(error, &source))
+}
+
+/// A compiler for an architecture that NVRTC knows, which keeps nothing.
+fn images_for(architecture: u32, arithmetic: Arithmetic) -> Result<Images, BackendError> {
     let nvrtc = Nvrtc::find()?;
     if !nvrtc.architectures.contains(&architecture) {
         let (major, minor) = nvrtc.version;
@@ -106,8 +124,7 @@ pub fn compile_only(source: &str, architecture: u32, arithmetic: Arithmetic) -> 
         let text = format!("NVRTC {major}.{minor} does not know sm_{architecture}; it knows {}", known.join(", "));
         return Err(BackendError::Unavailable(text));
     }
-    let options = Nvrtc::options(architecture, Form::Cubin, arithmetic, true);
-    nvrtc.compile(source, "unit", &options, Form::Cubin)
+    Ok(Images { nvrtc, architecture, form: Form::Cubin, arithmetic, cache: Arc::new(Cache::none()) })
 }
 
 /// Compiles kernels for an architecture, or takes them from the cache, without a device; what a device would then load
@@ -120,7 +137,7 @@ pub fn build_only(
 ) -> Result<(Counters, CompileTimes), BackendError> {
     let images = Images { nvrtc: Nvrtc::find()?, architecture, form: Form::Cubin, arithmetic, cache: cache.clone() };
     let (mut counters, mut times) = (Counters::default(), CompileTimes::default());
-    units::build(kernels, print::cuda_with_lines, &mut counters, &mut times, |unit| images.of(unit))?;
+    units::build(kernels, print::cuda_with_lines, &mut counters, &mut times, |unit| images.of(unit, kernels))?;
     Ok((counters, times))
 }
 
@@ -299,9 +316,7 @@ impl Build for Images {
     fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
         super::verified(kernels)?;
         let source = print::cuda_with_lines(kernels);
-        let options = Nvrtc::options(self.architecture, self.form, self.arithmetic, false);
-        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
-        let compiled = self.nvrtc.compile(&source.text, name, &options, self.form);
+        let compiled = self.compile(&kernels.iter().collect::<Vec<_>>(), &source.text);
         compiled.map(|compiled| compiled.image).map_err(|error| blame::name_kernel(error, &source))
     }
 
@@ -322,7 +337,7 @@ impl Backend for CudaBackend {
             self.shape(&Signature::of(kernel))?;
         }
         let (counters, times, images) = (&mut self.counters, &mut self.times, &self.images);
-        let units = units::build(kernels, print::cuda_with_lines, counters, times, |unit| images.of(unit))?;
+        let units = units::build(kernels, print::cuda_with_lines, counters, times, |unit| images.of(unit, kernels))?;
         let begin = Instant::now();
         let mut loaded: Vec<Option<CudaKernel>> = kernels.iter().map(|_| None).collect();
         for (unit, image) in units {
@@ -486,7 +501,7 @@ impl Backend for CudaBackend {
             device: format!("{} (sm_{})", facts.name, facts.capability),
             driver,
             compiler: format!("NVRTC {major}.{minor}"),
-            options: Nvrtc::options(self.images.architecture, self.images.form, self.images.arithmetic, false),
+            options: self.images.options(),
         }
     }
 

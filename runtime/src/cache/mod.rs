@@ -1,4 +1,4 @@
-//! The kernel cache: compiled units on disk, keyed by everything that decides their content.
+//! The kernel cache: compiled units and chosen schedules on disk, keyed by everything that decides their content.
 //!
 //! # Invariants
 //! - a [`Key`] hashes the whole generated source and all that the result depends on; what it is given is what counts;

@@ -35,7 +35,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
         for samples in [&mut cold, &mut warm] {
             let cache = Arc::new(Cache::at(folder.path()));
             samples.push(match args.architecture {
-                Some(architecture) => offline(&builder, architecture, &cache)?,
+                Some(architecture) => offline(&builder.clone().cache(cache.clone()), architecture, &cache)?,
                 None => online(&builder, &cache)?,
             });
         }

@@ -12,8 +12,9 @@
 use std::collections::BTreeSet;
 
 use kernelwright_codegen::graph::{Graph, Loop, MapTree, NodeId, NodeKind, ReduceKind, Step};
-use kernelwright_codegen::loops::{Control, PointExpr, Program, Sweep, ValueId, ValueKind};
+use kernelwright_codegen::loops::{Control, Program, Sweep, ValueId, ValueKind};
 use kernelwright_codegen::plan::Plan;
+use kernelwright_codegen::plan::cost::{near, point_operations};
 use kernelwright_syntax::program::{BinaryOp, Expr, ExprKind, Operator, Shift};
 use serde_json::{Value, json};
 
@@ -332,7 +333,7 @@ fn sweep_row(sweep: &Sweep, written: &Written) -> Row {
             ValueKind::Load(_) if near[number] => add(&mut row.words, written.reading()),
             ValueKind::Load(_) => row.plain(1.0, 0.0),
             ValueKind::Inside(_) => {}
-            ValueKind::Map(e) => row.operations += point_operations(e),
+            ValueKind::Map(e) => row.operations += point_operations(e).0,
             ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => {
                 row.operations += written.operations
             }
@@ -362,41 +363,4 @@ fn again(sweep: &Sweep, solved: ValueId) -> f64 {
         partner(sum.left, right).or_else(|| partner(right, sum.left))
     });
     partners.filter(|value| *value != solved).collect::<BTreeSet<_>>().len() as f64
-}
-
-/// Values that products read around the own point.
-fn near(sweep: &Sweep) -> Vec<bool> {
-    let mut near = vec![false; sweep.values.len()];
-    for (number, value) in sweep.values.iter().enumerate().rev() {
-        let mut mark = |v: ValueId, also: bool| near[v.0] |= also;
-        match &value.kind {
-            ValueKind::Apply(v) | ValueKind::Magnitude(v) => mark(*v, true),
-            ValueKind::Map(e) => {
-                let also = near[number];
-                values_of(e, &mut |v| near[v.0] |= also);
-            }
-            _ => {}
-        }
-    }
-    near
-}
-
-fn values_of(e: &PointExpr, f: &mut dyn FnMut(ValueId)) {
-    match e {
-        PointExpr::Value(v) => f(*v),
-        PointExpr::Scalar(_) | PointExpr::Number(_) => {}
-        PointExpr::Neg(a) | PointExpr::Abs(a) => values_of(a, f),
-        PointExpr::Binary(_, a, b) => {
-            values_of(a, f);
-            values_of(b, f);
-        }
-    }
-}
-
-fn point_operations(e: &PointExpr) -> f64 {
-    match e {
-        PointExpr::Value(_) | PointExpr::Scalar(_) | PointExpr::Number(_) => 0.0,
-        PointExpr::Neg(a) | PointExpr::Abs(a) => point_operations(a),
-        PointExpr::Binary(_, a, b) => 1.0 + point_operations(a) + point_operations(b),
-    }
 }

@@ -261,7 +261,17 @@ impl<'l> Builder<'l> {
     /// As [`Builder::plan`].
     pub fn plan_to_run(&self) -> Result<pipeline::Planned, Error> {
         let (_, problem) = self.chosen()?;
-        pipeline::plan_to_run(&self.loaded.program, &problem, self.operator(&problem)?, self.schedule.as_deref())
+        self.plan_named(&problem, self.schedule.as_deref())
+    }
+
+    /// The plan of a name, or the preferred one, as the cache remembers it.
+    fn plan_named(&self, problem: &Problem, schedule: Option<&str>) -> Result<pipeline::Planned, Error> {
+        pipeline::plan_to_run(&self.loaded.program, problem, self.operator(problem)?, schedule, &self.kept())
+    }
+
+    /// Where what is compiled is kept.
+    fn kept(&self) -> Arc<Cache> {
+        self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()))
     }
 
     /// The kernels of a scheduled loop for a target.
@@ -292,8 +302,7 @@ impl<'l> Builder<'l> {
     }
 
     fn opened(&self) -> Result<Opened, Error> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::of_user()));
-        Ok(open(self.choice, self.arithmetic, &cache)?)
+        Ok(open(self.choice, self.arithmetic, &self.kept())?)
     }
 
     /// In mixed precision, what is kept in f64; it shares the back end.
@@ -338,31 +347,36 @@ impl<'l> Builder<'l> {
     fn compile_known(&self, mut backend: Box<dyn Backend>, mut notices: Vec<String>) -> Result<Solver, Error> {
         let begin = Instant::now();
         let (number, problem) = self.chosen()?;
-        let program = &self.loaded.program;
         let free = self.tuned && self.stored.is_none() && self.schedule.is_none() && self.variant.is_empty();
-        let found =
-            if free { known::find(self.store(), program, &problem, backend.as_ref()) } else { known::Found::default() };
+        let found = if free {
+            known::find(self.store(), &self.loaded.program, &problem, backend.as_ref())
+        } else {
+            known::Found::default()
+        };
         notices.extend(found.notices);
-        // Only a tune may have chosen what is never preferred.
-        let plan = if found.known.is_some() { pipeline::plan } else { pipeline::plan_to_run };
-        let mut planned = plan(program, &problem, self.operator(&problem)?, self.schedule.as_deref())?;
-        let planning = begin.elapsed();
-        let known = found.known.and_then(|known| {
-            let usable = known.usable(&planned.plans, backend.as_ref(), &problem);
-            usable.map_err(|why| notices.push(format!("what was tuned is not used: {why}"))).ok()
+        // A choice that does not hold is not used, and said so.
+        let chosen = found.known.and_then(|known| {
+            let planned = self.plan_named(&problem, Some(&known.schedule)).map_err(|error| error.to_string());
+            let held = planned.and_then(|p| known.holds(p.plan(), backend.as_ref(), &problem).map(|()| p));
+            held.map_err(|why| notices.push(format!("what was tuned is not used: {why}"))).ok().map(|p| (p, known))
         });
+        let (planned, known) = match chosen {
+            Some((planned, known)) => (planned, Some(known)),
+            None => (self.plan_named(&problem, self.schedule.as_deref())?, None),
+        };
+        let planning = begin.elapsed();
         let mut variant = self.variant.as_slice();
         if let Some(known) = &known {
-            (planned.chosen, variant) = (known.plan, known.known.variant.as_slice());
-            notices.push(known.known.text());
-            if let Some(threads) = known.known.threads {
+            variant = known.variant.as_slice();
+            notices.push(known.text());
+            if let Some(threads) = known.threads {
                 backend.set_threads(threads)?;
             }
         }
         let mut solver = self.load_plan(planned.plan(), variant, (number, problem), backend)?;
         solver.compile_time = begin.elapsed();
         solver.stages.plan = planning;
-        solver.tuned = known.map(|known| known.known);
+        solver.tuned = known;
         solver.notices.splice(0..0, notices);
         Ok(solver)
     }

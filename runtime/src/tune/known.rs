@@ -37,14 +37,6 @@ pub struct Known {
     code: String,
 }
 
-/// A choice with the plan it names.
-pub struct Usable {
-    /// The choice.
-    pub known: Known,
-    /// Number of the plan.
-    pub plan: usize,
-}
-
 /// What a look into the store gave.
 #[derive(Default)]
 pub struct Found {
@@ -80,24 +72,20 @@ pub fn find(mut store: Store, program: &Program, problem: &Problem, backend: &dy
 }
 
 impl Known {
-    /// Checks the choice against what is compiled now: its schedule exists, its variant can be mapped, and for the
-    /// sizes it was tuned for the code is the code that was proven and timed.
+    /// Checks the choice against what is compiled now: the plan it names can be verified, its variant can be mapped, and
+    /// for the sizes it was tuned for the code is the code that was proven and timed.
     ///
     /// # Errors
     /// Why it does not hold.
-    pub fn usable(self, plans: &[Plan], backend: &dyn Backend, problem: &Problem) -> Result<Usable, String> {
-        let schedule = &self.schedule;
-        let plan = plans.iter().position(|plan| plan.schedule.name == *schedule);
-        let number = plan.ok_or_else(|| format!("there is no schedule {schedule} any more"))?;
-        let plan = &plans[number];
+    pub fn holds(&self, plan: &Plan, backend: &dyn Backend, problem: &Problem) -> Result<(), String> {
         if plan.schedule.arithmetic == Arithmetic::DifferentRecurrence && plan.program.residual.is_empty() {
-            return Err(format!("{schedule} has another recurrence, and no residual would be verified"));
+            return Err(format!("{} has another recurrence, and no residual would be verified", self.schedule));
         }
         let module = module(plan, backend.target(), problem, &self.variant)?;
         if self.exact && code(plan, &module, backend.target()) != self.code {
             return Err("other code is generated now; tune again".to_string());
         }
-        Ok(Usable { known: self, plan: number })
+        Ok(())
     }
 
     /// For people.

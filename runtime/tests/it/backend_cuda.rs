@@ -76,7 +76,7 @@ fn arithmetic_reaches_nvrtc() {
     let source = print::cuda(&[axpy(Target::Cuda, Element::F64, 1000)]);
     let found = Nvrtc::find().unwrap();
     let ptx = |arithmetic| {
-        let options = Nvrtc::options(90, Form::Ptx, arithmetic, true);
+        let options = Nvrtc::options(90, Form::Ptx, arithmetic);
         String::from_utf8(found.compile(&source, "axpy", &options, Form::Ptx).unwrap().image).unwrap()
     };
     assert!(ptx(Arithmetic::Contracted).contains("fma.rn.f64"));

@@ -6,6 +6,7 @@ mod backend_cuda;
 mod backend_host;
 mod backend_kernels;
 mod cache_entries;
+mod cache_schedules;
 mod cache_sharing;
 mod cli;
 mod cli_matrix;

@@ -3,18 +3,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kernelwright::backend::cuda::compile_only;
 use kernelwright::backend::cuda::log::Resources;
+use kernelwright::backend::cuda::{MOST_SPILLED, compile_kernels};
 use kernelwright::backend::{Arithmetic, BackendError, Target};
 use kernelwright_snapshots::cases::cases;
 use kernelwright_snapshots::galerkin;
 use kernelwright_snapshots::sources::{Unit, units};
 
 const ARCHITECTURES: [u32; 3] = [80, 90, 100];
-
-/// Bytes a lane may spill: line sweeps trade a few registers for blocks that hide latency (`line_resident`), which
-/// pays on a card; more than this is a mistake.
-const SPILLED: u64 = 128;
 
 /// What became of a unit on an architecture.
 struct Compiled {
@@ -30,7 +26,7 @@ fn compile(units: &[Unit]) -> Vec<Compiled> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(&(unit, architecture)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let compiled = compile_only(&units[unit].source, architecture, Arithmetic::Contracted);
+            let compiled = compile_kernels(&units[unit].kernels, architecture, Arithmetic::Contracted);
             let compiled =
                 compiled.unwrap_or_else(|error| panic!("{} for sm_{architecture}: {error}", units[unit].name));
             let (log, resources) = (compiled.log, compiled.resources);
@@ -53,28 +49,31 @@ fn complaint(line: &str) -> bool {
 
 #[test]
 fn every_source_is_compiled_without_a_warning_or_a_large_spill() {
-    if let Err(BackendError::Unavailable(why)) = compile_only("", ARCHITECTURES[0], Arithmetic::Contracted) {
+    if let Err(BackendError::Unavailable(why)) = compile_kernels(&[], ARCHITECTURES[0], Arithmetic::Contracted) {
         println!("skipped: {why}");
         return;
     }
     let mut units = units(Target::Cuda);
     units.extend(galerkin::units(Target::Cuda));
     // Shapes away from the default: the golden texts hold one of each.
-    let apart = |name: &str| name.starts_with("variant.") || name.starts_with("matrix.");
-    let variants = cases().into_iter().filter(|case| apart(&case.name) && case.name.ends_with(".cu"));
-    units.extend(variants.map(Unit::of));
+    units.extend(cases().into_iter().filter(|case| case.name.ends_with(".cu")).filter_map(Unit::of));
     let (mut complaints, mut spills) = (Vec::new(), Vec::new());
     println!("{:32} {:>6} {:>8} {:>14}", "unit", "sm", "kernels", "most registers");
     for one in compile(&units) {
         let (name, architecture) = (&units[one.unit].name, one.architecture);
         let most = one.resources.iter().map(|kernel| kernel.registers).max().unwrap_or(0);
         println!("{name:32} {architecture:>6} {:>8} {most:>14}", one.resources.len());
-        assert_eq!(one.resources.len(), units[one.unit].count, "{name}: the log tells of every kernel\n{}", one.log);
+        assert_eq!(
+            one.resources.len(),
+            units[one.unit].kernels.len(),
+            "{name}: the log tells of every kernel\n{}",
+            one.log
+        );
         complaints.extend(one.log.lines().filter(|line| complaint(line)).map(|line| format!("{name}: {line}")));
         for kernel in one.resources.iter().filter(|kernel| kernel.spill_stores + kernel.spill_loads > 0) {
             let (kernel, stores, loads) = (kernel.kernel.as_str(), kernel.spill_stores, kernel.spill_loads);
             println!("{name}, sm_{architecture}: {kernel} stores {stores} B, loads {loads} B");
-            if u64::from(stores.max(loads)) > SPILLED {
+            if stores.max(loads) > MOST_SPILLED {
                 spills.push(format!("{name}, sm_{architecture}: {kernel}"));
             }
         }

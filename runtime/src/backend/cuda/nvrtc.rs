@@ -68,8 +68,9 @@ impl Nvrtc {
         same.map(|known| (known, Form::Cubin)).or_else(|| older().max().map(|known| (known, Form::Ptx)))
     }
 
-    /// Options of a compilation. Sources include nothing, so no search paths are needed.
-    pub fn options(architecture: u32, form: Form, arithmetic: Arithmetic, verbose: bool) -> Vec<String> {
+    /// Options of a compilation. Sources include nothing, so no search paths are needed; the log of machine code tells
+    /// what kernels use.
+    pub fn options(architecture: u32, form: Form, arithmetic: Arithmetic) -> Vec<String> {
         let machine = match form {
             Form::Cubin => "sm",
             Form::Ptx => "compute",
@@ -80,7 +81,7 @@ impl Nvrtc {
             "--std=c++17".to_owned(),
             format!("--fmad={contract}"),
         ];
-        if verbose && form == Form::Cubin {
+        if form == Form::Cubin {
             options.push("--ptxas-options=-v".to_owned());
         }
         options
