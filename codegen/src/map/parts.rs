@@ -65,7 +65,8 @@ impl Variant {
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
-                vec![part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
+                let lines = part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first));
+                vec![lines, part("ahead", ["auto", "0", "1", "2", "4"])]
             }
             (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
         };

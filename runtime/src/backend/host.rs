@@ -54,6 +54,8 @@ pub struct HostBackend {
     pool: Pool,
     kernels: Slots<HostKernel>,
     buffers: Slots<HostBuffer>,
+    /// Large buffers made so far.
+    made: u64,
     counters: Counters,
     times: CompileTimes,
 }
@@ -85,6 +87,7 @@ impl HostBackend {
             pool: Pool::new(options.threads)?,
             kernels: Slots::new(),
             buffers: Slots::new(),
+            made: 0,
             counters: Counters::default(),
             times: CompileTimes::default(),
         })
@@ -200,7 +203,9 @@ impl Backend for HostBackend {
         // Systems promise memory they do not have and end the process when it is touched: look first.
         let fits = |&bytes: &usize| bytes < UNCHECKED || free.is_none_or(|free| bytes as u64 <= free);
         let bytes = bytes_of(element, len).filter(fits).ok_or_else(refuse)?;
-        let memory = Memory::zeroed(bytes, |bytes, zero| self.pool.cover(bytes, zero)).ok_or_else(refuse)?;
+        let colour = self.made;
+        self.made += u64::from(Memory::is_large(bytes));
+        let memory = Memory::zeroed(bytes, colour, |bytes, zero| self.pool.cover(bytes, zero)).ok_or_else(refuse)?;
         self.counters.buffers += 1;
         self.counters.bytes += bytes as u64;
         Ok(BufferHandle(self.buffers.put(HostBuffer { element, len, memory })))

@@ -4,7 +4,7 @@ use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Variant};
 
 /// What can be changed, and to what.
 const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, unroll, gather, resident=N, \
-                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch=yes|no";
+                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch|symmetric=yes|no";
 
 /// The value of a part of a variant, as [`change`] reads it; empty if there is no such part.
 pub fn value(variant: &Variant, key: &str) -> String {
@@ -42,6 +42,11 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
         "cache" => Ok(Home::Cache),
         _ => Err(wrong()),
     };
+    let flag = || match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(wrong()),
+    };
     match key {
         "fusion" => {
             variant.fusion = match value {
@@ -67,13 +72,8 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
                 _ => return Err(wrong()),
             }
         }
-        "prefetch" => {
-            variant.prefetch = match value {
-                "yes" => true,
-                "no" => false,
-                _ => return Err(wrong()),
-            }
-        }
+        "prefetch" => variant.prefetch = flag()?,
+        "symmetric" => variant.symmetric = flag()?,
         _ => return Err(wrong()),
     }
     Ok(())
