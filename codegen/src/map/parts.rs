@@ -124,6 +124,7 @@ fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
         parts.push(part("unroll", [1, 2]));
     }
     parts.push(part("resident", ["auto", "4", "8"]));
+    parts.push(part("stream", ["false", "true"]));
     parts
 }
 
@@ -143,6 +144,7 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
         part("segments", segments),
         part("columns", ["auto", "8", "16", "32", "64"]),
         part("line_resident", ["auto", "0", "1", "2", "3", "4"]),
+        part("stream", ["false", "true"]),
         blocks,
     ]
 }

@@ -37,6 +37,8 @@ pub struct Variant {
     /// CUDA, f32, lines that are split: pivots are inverted by the device's reciprocal, within one unit in the last place,
     /// instead of a division.
     pub reciprocal: bool,
+    /// CUDA: accesses to vectors that the next sweep does not load are marked, so that they leave the cache first.
+    pub stream: bool,
     /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none but in f32 with tiles.
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
@@ -115,6 +117,7 @@ impl Variant {
             columns: None,
             line_resident: None,
             reciprocal: true,
+            stream: false,
             resident: None,
             tile: tile(target, size(1), size(2)),
             simd: 256,
@@ -153,6 +156,7 @@ impl Variant {
             "columns" => self.columns = optional(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
             "reciprocal" => self.reciprocal = number(key, value)?,
+            "stream" => self.stream = number(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
             "simd" => self.simd = number(key, value)?,
@@ -193,6 +197,7 @@ impl Variant {
             ("columns", auto(self.columns)),
             ("line_resident", auto(self.line_resident)),
             ("reciprocal", self.reciprocal.to_string()),
+            ("stream", self.stream.to_string()),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
             ("simd", self.simd.to_string()),
@@ -256,7 +261,11 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal") { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "stream") {
+        "true or false"
+    } else {
+        "a number"
+    };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 
