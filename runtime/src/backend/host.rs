@@ -13,8 +13,8 @@ use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
-use super::units::{self, Built, CompileTimes, Unit};
-use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, blame};
+use super::units::{self, Built, CompileTimes, Image, Unit};
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle};
 use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
 use ffi::{Library, Memory};
@@ -125,12 +125,12 @@ impl HostBackend {
     }
 
     /// Loads the libraries of units and puts their kernels in order.
-    fn load(&mut self, units: &[(Unit, Vec<u8>)], kernels: &[Kernel]) -> Result<Vec<HostKernel>, BackendError> {
+    fn load(&mut self, units: &[Image], kernels: &[Kernel]) -> Result<Vec<HostKernel>, BackendError> {
         let mut loaded: Vec<Option<HostKernel>> = kernels.iter().map(|_| None).collect();
-        for (unit, image) in units {
-            let names: Vec<&str> = unit.names.iter().map(String::as_str).collect();
+        for (numbers, image) in units {
+            let names: Vec<&str> = numbers.iter().map(|&number| kernels[number].name.as_str()).collect();
             let library = Arc::new(load(image, &names)?);
-            for (entry, &number) in unit.kernels.iter().enumerate() {
+            for (entry, &number) in numbers.iter().enumerate() {
                 let signature = Signature::of(&kernels[number]);
                 let blocks = signature.blocks()?;
                 loaded[number] = Some(HostKernel { signature, blocks, unit: library.clone(), entry });
@@ -163,11 +163,8 @@ struct HostBuild {
 impl Build for HostBuild {
     fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
         for_host(kernels)?;
-        super::verified(kernels)?;
-        let source = print::c_with_lines(kernels);
-        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
-        let library = self.compiler.compile(&source.text, name, self.arithmetic);
-        library.map_err(|error| blame::name_kernel(error, &source))
+        let compile = |unit: &Unit| self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic);
+        units::build_one(kernels, print::c_with_lines, compile)
     }
 
     fn beside(&self) -> bool {
@@ -272,7 +269,7 @@ impl Backend for HostBackend {
     }
 
     fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
-        let loaded = self.load(&[(Unit::of_all(kernels), unit.to_vec())], kernels)?;
+        let loaded = self.load(&[((0..kernels.len()).collect(), unit.to_vec())], kernels)?;
         Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 

@@ -11,15 +11,15 @@ use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
-use super::args::{CompileArgs, SolveArgs};
+use super::args::{CompileArgs, RunArgs, SolveArgs};
 use super::arrays::failed;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::interrupt_flag;
 use super::progress::{Line, seconds};
 use super::table::columns;
-use crate::backend::Target;
-use crate::backend::open::Choice;
+use crate::backend::open::{Choice, open};
+use crate::backend::{Arithmetic, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::march::{
@@ -28,6 +28,9 @@ use crate::march::{
 };
 use crate::outputs::vtu;
 use crate::solve::Error;
+use crate::tune;
+use crate::tune::store::Store;
+use crate::tune::system::KnownShapes;
 
 /// The number of the problem of a system that is meant; none if it is one of an operator.
 pub(super) fn chosen(loaded: &Loaded, name: Option<&str>) -> Result<Option<usize>, Failure> {
@@ -89,8 +92,9 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
         precision: program.precision,
         variant: args.run.compile.variant.clone(),
     };
-    let bound = Bound::new(loaded, run, &changes)?;
+    let mut bound = Bound::new(loaded, run, &changes)?;
     bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    let tuned = known(&mut bound, &args.run)?;
     let from = args.restart.as_deref().map(|path| Checkpoint::read(path, &bound)).transpose()?;
     let cache = Arc::new(Cache::of_user());
     let mut made = engine::open(&bound, &bound.system, args.run.backend, &cache)?;
@@ -109,10 +113,22 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     };
     let report = marcher.run(made.engine.as_mut(), from, &mut files)?;
     files.line.finish();
-    let how = How { bound: &bound, spectrum, device: made.engine.describe(), report };
+    let how = How { bound: &bound, spectrum, device: made.engine.describe(), report, tuned };
     how.text(out)?;
     out.object(&how.object())?;
     Ok(if how.report.outcome == Outcome::Finished { 0 } else { NOT_CONVERGED })
+}
+
+/// Has a problem use what an earlier tune chose for it, unless something else is asked for.
+pub(super) fn known(bound: &mut Bound, args: &RunArgs) -> Result<Option<KnownShapes>, Failure> {
+    let store = Store::of_user();
+    if args.untuned || !args.compile.variant.is_empty() || store.is_empty() {
+        return Ok(None);
+    }
+    let opened = open(args.backend, Arithmetic::Contracted, &Arc::new(Cache::of_user()))?;
+    let (known, notices) = tune::system::apply(store, bound, opened.backend.as_ref());
+    notices.iter().for_each(|notice| eprintln!("note: {notice}"));
+    Ok(known)
 }
 
 /// The kernels of a problem, for looking at them.
@@ -272,6 +288,7 @@ struct How<'b> {
     spectrum: Spectrum,
     device: String,
     report: Report,
+    tuned: Option<KnownShapes>,
 }
 
 impl How<'_> {
@@ -306,6 +323,7 @@ impl How<'_> {
             vec!["  step".to_string(), format!("dt = {dt:.4e}, spectral radius {:.4e}", self.spectrum.radius)],
             vec!["  energy".to_string(), format!("{:.10e} at the start, {:.10e} at the end", energy[0], energy[1])],
         ];
+        rows.extend(self.tuned.iter().map(|tuned| vec!["  kernels".to_string(), tuned.text.clone()]));
         for (name, error) in bound.system.components.iter().zip(&report.errors) {
             if let Some((error, norm)) = error {
                 rows.push(vec![
@@ -339,6 +357,7 @@ impl How<'_> {
             "elements": bound.elements(),
             "values": bound.len(),
             "device": self.device,
+            "tuned": self.tuned,
             "outcome": match report.outcome {
                 Outcome::Finished => "finished",
                 Outcome::Unstable => "unstable",
