@@ -43,6 +43,7 @@ mod sums;
 mod tidy;
 mod tile;
 mod variant;
+mod wide;
 
 use std::collections::BTreeMap;
 

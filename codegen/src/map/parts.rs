@@ -137,6 +137,7 @@ fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
     }
     parts.push(part("resident", ["auto", "4", "8"]));
     parts.push(part("stream", ["false", "true"]));
+    parts.push(part("vector", [1, 2, 4]));
     parts
 }
 
