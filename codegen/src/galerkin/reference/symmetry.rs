@@ -158,13 +158,13 @@ pub fn entry(
     (columns, other): (&[usize; 4], usize),
 ) -> f64 {
     let mut sum = 0.0;
-    for element in 0..4 {
+    for (element, &row) in rows.iter().enumerate() {
         for (second, &column) in columns.iter().enumerate() {
             // Every column once, however often its orbit visits it.
             if columns[..second].contains(&column) {
                 continue;
             }
-            sum += 0.25 * sign(kind, element) * sign(other, second) * at(rows[element], column);
+            sum += 0.25 * sign(kind, element) * sign(other, second) * at(row, column);
         }
     }
     sum
