@@ -217,6 +217,13 @@ pub enum Stmt {
         /// Integer to add.
         value: Expr,
     },
+    /// A hint that an element of a global buffer will soon be read or written.
+    Prefetch {
+        /// Buffer.
+        buffer: BufferId,
+        /// Element index, within the extent.
+        index: Expr,
+    },
     /// Makes this lane's earlier global stores visible to the device before its later ones.
     Fence,
 }
@@ -330,6 +337,8 @@ pub enum Math {
     Pow,
     /// a * b + c with one rounding.
     Fma,
+    /// 1 / a within one unit in the last place (a division rounds to half of one); infinities and zeros as a division.
+    Reciprocal,
     /// 1 when the argument is neither infinite nor NaN, else 0.
     IsFinite,
 }

@@ -99,6 +99,7 @@ pub(crate) fn headline(kernel: &Kernel, stmt: &Stmt) -> String {
         Stmt::AtomicAdd { old, buffer, index, value } => {
             format!("let {} = atomic add {}, {}", typed(kernel, *old), at(buffer, index), show(value))
         }
+        Stmt::Prefetch { buffer, index } => format!("prefetch {}", at(buffer, index)),
         Stmt::Fence => "fence".to_owned(),
     }
 }

@@ -103,7 +103,7 @@ impl Stmt {
             Stmt::Comment(_) | Stmt::Barrier(_) | Stmt::Fence => Vec::new(),
             Stmt::Let(_, e) | Stmt::Declare(_, e) | Stmt::Assign(_, e) | Stmt::ExitIf(e) => vec![e],
             Stmt::Store { index, value, .. } | Stmt::AtomicAdd { index, value, .. } => vec![index, value],
-            Stmt::LoadWide { index, .. } => vec![index],
+            Stmt::LoadWide { index, .. } | Stmt::Prefetch { index, .. } => vec![index],
             Stmt::StoreWide { index, values, .. } => std::iter::once(index).chain(values).collect(),
             Stmt::For { from, to, .. } => vec![from, to],
             Stmt::If { cond, .. } => vec![cond],
@@ -257,7 +257,7 @@ impl Usage {
                 mark(&mut self.wide, buffer.0);
             }
             Stmt::StoreWide { buffer, .. } => mark(&mut self.wide, buffer.0),
-            Stmt::AtomicAdd { buffer, .. } => mark(&mut self.loaded, buffer.0),
+            Stmt::AtomicAdd { buffer, .. } | Stmt::Prefetch { buffer, .. } => mark(&mut self.loaded, buffer.0),
             _ => {}
         }
     }

@@ -235,14 +235,7 @@ pub fn module(
     limit: u32,
     set: &[(String, String)],
 ) -> Result<Module, Error> {
-    let target = match target {
-        Target::Cuda => map::Target::Cuda,
-        Target::Host => map::Target::Host,
-    };
-    let precision = match precision {
-        Precision::F32 | Precision::Mixed => Element::F32,
-        Precision::F64 => Element::F64,
-    };
+    let (target, precision) = (map::Target::from(target), element_of(precision));
     let mut variant = Variant::for_space(target, &loops.operator.space);
     for (key, value) in set.iter().filter(|(key, _)| !key.contains('.')) {
         variant.set(key, value).map_err(Error::Usage)?;
@@ -253,6 +246,14 @@ pub fn module(
         MapError::Unsupported(_) | MapError::Precision(_) | MapError::Variant(_) => Error::Input(error.to_string()),
         MapError::Internal(what) => Error::Internal(what),
     })
+}
+
+/// The element type of a loop's vectors; in mixed precision the loop is in f32.
+pub fn element_of(precision: Precision) -> Element {
+    match precision {
+        Precision::F32 | Precision::Mixed => Element::F32,
+        Precision::F64 => Element::F64,
+    }
 }
 
 /// Variants of single kernels: parts whose keys begin with the name of a sweep or fence.

@@ -85,17 +85,18 @@ fn whole(program: &kernelwright_codegen::loops::Program, target: Target, precisi
 /// A choice that a variant makes, away from its default, on the first kernel of a program that it changes.
 pub struct Axis {
     target: Target,
+    precision: Precision,
     program: &'static str,
     /// Keys and values of the variant; the first key names the case.
     set: &'static [(&'static str, &'static str)],
 }
 
 const fn axis(target: Target, program: &'static str, set: &'static [(&'static str, &'static str)]) -> Axis {
-    Axis { target, program, set }
+    Axis { target, precision: Precision::F64, program, set }
 }
 
 /// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
-pub const AXES: [Axis; 17] = [
+pub const AXES: [Axis; 19] = [
     axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
     axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
     axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
@@ -110,9 +111,14 @@ pub const AXES: [Axis; 17] = [
     axis(Target::Cuda, "pressure_correction", &[("segments", "4")]),
     axis(Target::Cuda, "pressure_correction", &[("columns", "8")]),
     axis(Target::Cuda, "pressure_correction", &[("line_resident", "3")]),
+    Axis {
+        precision: Precision::F32,
+        ..axis(Target::Cuda, "pressure_correction", &[("reciprocal", "false"), ("segments", "4")])
+    },
     axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64"), ("fence", "own")]),
     axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
     axis(Target::Host, "pressure_correction", &[("simd", "16")]),
+    axis(Target::Host, "pressure_correction", &[("ahead", "3")]),
 ];
 
 /// The first kernel that differs from what the default gives; one that differs nowhere is no axis of this program.
@@ -126,7 +132,7 @@ fn of_axis(axis: &Axis) -> Golden {
         variant.set(key, value).unwrap_or_else(|error| panic!("{error}"));
     }
     let name = axis.set[0].0;
-    let one = |variant| kernels(program, axis.target, Precision::F64, variant);
+    let one = |variant| kernels(program, axis.target, axis.precision, variant);
     let pairs = one(usual).into_iter().zip(one(variant));
     let mut changed = pairs.filter(|(before, after)| before != after);
     let (_, kernel) = changed.next().unwrap_or_else(|| panic!("{name} changes no kernel of {}", axis.program));

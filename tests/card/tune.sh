@@ -1,36 +1,71 @@
 #!/bin/sh
-# Measures the tuner on a card: default against tuned, guided against exhaustive, wall time, two tunes against each
-# other. Usage: tune.sh KERNELWRIGHT PROGRAMS OUT [exhaustive]
+# Measures the tuner on a card in about 200 seconds and prints tables: default against tuned, two cold tunes against each
+# other, matrices and element kernels, guided against exhaustive.
+# Usage: tune.sh KERNELWRIGHT PROGRAMS OUT [BACKEND]
 #   KERNELWRIGHT  the command, built with --release
 #   PROGRAMS      folder with pressure_correction.kw
-#   OUT           folder for results (JSON, SVG, logs); the store and the kernel cache lie there too
+#   OUT           folder for logs; stores and the kernel cache lie there too
+#   BACKEND       cuda; or host, for a rehearsal at small sizes
 set -u
-command=$1 programs=$2 out=$3 exhaustive=${4-}
+command=$1 program=$2/pressure_correction.kw out=$3 backend=${4-cuda}
 mkdir -p "$out"
-program=$programs/pressure_correction.kw
-for size in "256 256 128" "1024 1024 128"; do
-    set -- $size
-    for precision in f32 f64; do
-        name=$1x$3.$precision
-        sizes="--set nx=$1 --set ny=$2 --set nz=$3 --precision $precision --backend cuda"
-        echo "== $name"
+export KERNELWRIGHT_CACHE="$out/cache"
+if [ "$backend" = cuda ]; then
+    small="256 256 128" large="1024 1024 128" budget=12s long=30s scale=0.1
+else
+    small="48 48 32" large="96 96 64" budget=6s long=10s scale=0.003
+fi
+
+# The two lines of a tune's final, and how long it took.
+tune() {
+    name=$1
+    shift
+    "$command" tune "$@" --backend "$backend" > "$out/$name.txt" 2> "$out/$name.log" || echo "  failed: $out/$name.log"
+    sed -n '2p' "$out/$name.txt"
+    grep -E '^  (default|best) ' "$out/$name.txt" | tail -2
+    sed -n '/^$/,$p' "$out/$name.txt" | grep -E '^  (schedule|format|kernels)' | tail -1
+}
+
+# Seconds of an iteration in thousandths of a millisecond.
+iteration() {
+    "$command" bench "$program" --backend "$backend" --runs 3 --json "$@" 2>> "$out/bench.log" |
+        grep -m1 '"seconds_per_iteration"' | tr -d ' ,' | cut -d: -f2
+}
+
+for precision in f32 f64; do
+    set -- $small
+    sizes="--set nx=$1 --set ny=$2 --set nz=$3 --precision $precision"
+    echo "== pressure correction $1 x $2 x $3 $precision, two tunes with stores of their own"
+    for run in 1 2; do
+        KERNELWRIGHT_TUNED="$out/tuned.$run" tune "pcg.$precision.$run" "$program" $sizes --budget $budget
+    done
+    # The choices raced: in turns, least of three.
+    for turn in 1 2 3; do
         for run in 1 2; do
-            # Two cold tunes, each with a store of its own: their choices should be within 2 % of each other.
-            export KERNELWRIGHT_CACHE="$out/cache" KERNELWRIGHT_TUNED="$out/tuned.$run"
-            begin=$(date +%s.%N)
-            "$command" tune "$program" $sizes --budget 60s --plot "$out/$name.$run.svg" --json \
-                > "$out/$name.$run.json" 2> "$out/$name.$run.log" || echo "tune failed: $out/$name.$run.log"
-            echo "tune $run: $(echo "$(date +%s.%N) - $begin" | bc) s"
-            "$command" bench "$program" $sizes --runs 10 --json > "$out/$name.$run.bench.json" 2>> "$out/$name.$run.log"
+            KERNELWRIGHT_TUNED="$out/tuned.$run" iteration $sizes >> "$out/race.$precision.$run"
         done
-        "$command" bench "$program" $sizes --runs 10 --untuned --json > "$out/$name.untuned.bench.json"
-        if [ -n "$exhaustive" ]; then
-            export KERNELWRIGHT_TUNED="$out/tuned.exhaustive"
-            timeout 540 "$command" tune "$program" $sizes --exhaustive --budget 500s --json \
-                > "$out/$name.exhaustive.json" 2> "$out/$name.exhaustive.log"
-        fi
-        for result in "$out/$name".*.json; do
-            echo "$(basename "$result"): $(grep -m1 -E '"(gain|median_seconds)"' "$result")"
-        done
+        iteration $sizes --untuned >> "$out/race.$precision.default"
+    done
+    for who in default 1 2; do
+        echo "  raced $who: $(sort -g "$out/race.$precision.$who" | head -1) s an iteration"
     done
 done
+
+set -- $large
+echo "== pressure correction $1 x $2 x $3 f32, --budget $long"
+KERNELWRIGHT_TUNED="$out/tuned.1" tune pcg.large "$program" --set nx=$1 --set ny=$2 --set nz=$3 --precision f32 --budget $long
+
+export KERNELWRIGHT_TUNED="$out/tuned.1"
+for kind in poisson7 samg-like powerlaw; do
+    echo "== product $kind at $scale of its size, f32"
+    tune "spmv.$kind" --kind $kind --scale $scale --precision f32 --budget 8s
+done
+
+echo "== element kernels of Maxwell's equations, order 3, f32"
+tune dg dg --set N=3 --set n=8 --precision f32 --budget $budget
+
+echo "== guided against exhaustive: samg-like in csr"
+export KERNELWRIGHT_TUNED="$out/tuned.guided"
+tune guided --kind samg-like --scale $scale --precision f32 --format csr --budget 20s
+export KERNELWRIGHT_TUNED="$out/tuned.exhaustive"
+tune exhaustive --kind samg-like --scale $scale --precision f32 --format csr --exhaustive --budget 45s

@@ -146,6 +146,10 @@ impl<'k> Compiler<'k> {
                 let to = self.variable(*old, Type::Int)?;
                 self.emit(Inst::AtomicAdd { to, buffer: buffer.0 as u32, index, value });
             }
+            // Only speed depends on it.
+            Stmt::Prefetch { buffer, .. } => {
+                self.buffer(*buffer)?;
+            }
             Stmt::Fence => {
                 self.emit(Inst::Fence);
             }

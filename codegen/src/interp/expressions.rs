@@ -107,6 +107,10 @@ impl Compiler<'_> {
             Expr::Binary(op, a, b) => self.binary(*op, a, b, ty, to)?,
             Expr::Compare(cmp, a, b) => self.comparison(*cmp, a, b, to)?,
             Expr::Select(cond, a, b) => return self.select(cond, a, b, ty, to),
+            // Correctly rounded, which is within what the kernel asks for.
+            Expr::Call(Math::Reciprocal, args) if args.len() == 1 => {
+                self.binary(Op::Div, &Expr::Real(1.0, ty), &args[0], ty, to)?
+            }
             Expr::Call(function, args) => self.call(*function, args, ty, to)?,
             Expr::Cast(ty, a) => self.cast(*ty, a, to)?,
             _ => Inst::Move { file: file(ty), to, a: self.leaf(e)? },

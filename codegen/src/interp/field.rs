@@ -133,6 +133,7 @@ macro_rules! ieee {
                 Math::Floor => a.floor(),
                 Math::Pow => a.powf(arg(1)?),
                 Math::Fma => a.mul_add(arg(1)?, arg(2)?),
+                Math::Reciprocal => 1.0 / a,
                 Math::IsFinite => <$ty>::from(a.is_finite() as u8),
             })
         }

@@ -216,6 +216,7 @@ impl Field for Modular {
         Some(match function {
             Math::Fma => a * *args.get(1)? + *args.get(2)?,
             Math::Pow => power(a, *args.get(1)?)?,
+            Math::Reciprocal => a.inverse()?,
             Math::IsFinite => Residue::ONE,
             // Kept: |0| = 0, sqrt(0) = 0 and |-a| = |a|, which padding and symmetric code rely on.
             Math::Abs | Math::Sqrt if a == Residue::ZERO => Residue::ZERO,

@@ -113,8 +113,15 @@ impl<'k> Checker<'_, 'k> {
             Stmt::Barrier(scope) => self.barrier(*scope),
             Stmt::Shuffle { var, value, mode, width } => self.shuffle(*var, value, mode, *width),
             Stmt::AtomicAdd { old, buffer, index, value } => self.atomic_add(*old, *buffer, index, value),
+            Stmt::Prefetch { buffer, index } => self.prefetch(*buffer, index),
             Stmt::Fence => self.not_in_simd("a fence"),
         }
+    }
+
+    fn prefetch(&mut self, buffer: BufferId, index: &Expr) {
+        self.index(buffer, index, 1);
+        let global = self.kernel().buffers.get(buffer.0).is_some_and(|b| b.space == Space::Global);
+        self.require(global, || "a prefetch from memory that is not global".into());
     }
 
     fn declare(&mut self, var: VarId, how: Declared) {

@@ -13,6 +13,7 @@ use super::names::{self, Namer};
 use crate::kernel::{
     Access, Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Math, Space, Stmt, Type, VarId, Variable,
 };
+use crate::kernel_walk::{each_expr, each_stmt};
 use crate::module::Arg;
 
 /// A kernel under construction.
@@ -108,6 +109,20 @@ impl Builder {
 
     fn depth(&self) -> usize {
         self.blocks.len() - 1
+    }
+
+    /// Buffers of vectors that the innermost block reads or writes so far, in order.
+    pub(crate) fn touched_vectors(&self) -> Vec<BufferId> {
+        let mut touched = BTreeSet::new();
+        let block = &self.blocks[self.depth()].stmts;
+        each_expr(block, &mut |e| {
+            if let Expr::Load(buffer, _) = e {
+                touched.insert(*buffer);
+            }
+        });
+        each_stmt(block, &mut |s| touched.extend(s.stores_to()));
+        let vector = |id: &BufferId| self.args.iter().any(|(arg, b)| b == id && matches!(arg, Arg::Vector(_)));
+        touched.into_iter().filter(vector).collect()
     }
 
     /// Adds a statement to the innermost block.

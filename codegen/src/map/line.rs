@@ -364,6 +364,7 @@ impl Mapper<'_, '_> {
         self.eval.frame.know(k, if step > 0 { (from, to - 1) } else { (to + 1, from) });
         self.eval.frame.own[self.axis] = k;
         self.parts(reach, f)?;
+        self.ask_ahead(k, step);
         let (from, to) = (self.bound(from), self.bound(to));
         // Left alone, a compiler unrolls even long loops over arrays of known size, to have the arrays in registers that
         // there are not.
@@ -402,12 +403,23 @@ impl Mapper<'_, '_> {
             self.eval.arrays.line = Some(self.line());
             return f(self);
         }
-        let Some(&fast) = self.others.first() else {
+        if self.others.is_empty() {
             self.eval.arrays.lane = Some(fold::int(0));
             self.eval.arrays.line = Some(fold::int(0));
             return f(self);
         };
-        let chunk = self.lanes[0];
+        let (lane, count) = self.open_lines();
+        self.eval.arrays.lane = Some(fold::var(lane));
+        self.eval.arrays.line = Some(self.line());
+        f(self)?;
+        let kind = self.sums.simd();
+        self.eval.close_loop(lane, fold::int(0), count, 1, kind);
+        Ok(())
+    }
+
+    /// Opens a loop over the lines of a host block, with the own position in it; its variable and bound are returned.
+    pub(super) fn open_lines(&mut self) -> (VarId, Expr) {
+        let (fast, chunk) = (self.others[0], self.lanes[0]);
         let first = self.eval.b.bind("first", fold::mul(self.blocks.tile(0), fold::int(chunk as i64)));
         let n = self.eval.cx.size(fast);
         let count = if n.is_multiple_of(chunk) {
@@ -418,12 +430,13 @@ impl Mapper<'_, '_> {
         };
         let lane = self.eval.open_loop("line");
         self.own(fast, fold::add(first, fold::var(lane)));
-        self.eval.arrays.lane = Some(fold::var(lane));
-        self.eval.arrays.line = Some(self.line());
-        f(self)?;
-        let kind = self.sums.simd();
-        self.eval.close_loop(lane, fold::int(0), count, 1, kind);
-        Ok(())
+        (lane, count)
+    }
+
+    /// Whether the points that advance together are neighbours in memory: a block of the host with lines across the
+    /// fastest axis.
+    pub(super) fn in_rows(&self) -> bool {
+        self.host && self.others.first() == Some(&0)
     }
 
     /// Something done for all lines of a block that reads their neighbours: the lines at the two ends of the axis, whose

@@ -10,6 +10,7 @@
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
+mod ahead;
 mod balanced;
 pub(crate) mod builder;
 mod coefficients;

@@ -7,7 +7,7 @@
 use super::{Target, Variant};
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, Sweep, ValueKind};
-use crate::math::Grid;
+use crate::math::Space;
 
 /// What a kernel does, as far as its shapes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,9 +48,10 @@ pub struct Part {
 }
 
 impl Variant {
-    /// The parts that shape some work on a grid, each with the values worth trying there. Empty where nothing can be
+    /// The parts that shape some work on a space, each with the values worth trying there. Empty where nothing can be
     /// chosen. A default that is not among the values counts as one more.
-    pub fn parts(target: Target, grid: &Grid, precision: Element, work: Work) -> Vec<Part> {
+    pub fn parts(target: Target, space: &Space, precision: Element, work: Work) -> Vec<Part> {
+        let grid = space.grid();
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size);
         let dims = grid.axes.len();
         let parts = match (target, work) {
@@ -59,12 +60,13 @@ impl Variant {
                 let others: Vec<u64> = (0..dims).filter(|other| *other != axis).map(size).collect();
                 cuda_line(axis, size(axis), &others, precision)
             }
-            (Target::Cuda, Work::Rows) => cuda_rows(size(0)),
+            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().is_some_and(|rows| rows.layout.cuts())),
             (Target::Cuda, Work::Fence) => vec![part("fence_lanes", [32, 64, 128, 256, 512, 1024])],
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
-                vec![part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
+                let lines = part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first));
+                vec![lines, part("ahead", ["auto", "0", "1", "2", "4"])]
             }
             (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
         };
@@ -74,9 +76,15 @@ impl Variant {
     /// Whether a part matters to some work, given the others.
     pub fn matters(&self, key: &str, work: Work) -> bool {
         let split = !matches!(self.segments, Some(0 | 1));
+        let walks = self.chunk > 1;
         match (work, key) {
-            (Work::Point, "carry" | "unroll") => self.chunk > 1,
-            (Work::Line(_), "columns" | "line_resident") => split,
+            (Work::Point, "staged" | "unroll") => walks,
+            // Tiles carry along the walk in any case.
+            (Work::Point, "carry") => walks && self.staged != Some(true),
+            (Work::Point, "rows" | "early") => walks && self.staged.unwrap_or(self.carry),
+            (Work::Line(_), "columns" | "line_resident" | "shared") => split,
+            // Entries are dealt out in another way.
+            (Work::Rows, "row_lanes") => self.balanced != Some(true),
             (Work::Line(_), "line_block") => !split,
             _ => true,
         }
@@ -121,6 +129,11 @@ fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
     if dims > 1 {
         parts.push(part("carry", ["true", "false"]));
         parts.push(part("unroll", [1, 2]));
+        parts.push(part("staged", ["true", "false"]));
+        parts.push(part("early", ["true", "false"]));
+    }
+    if dims > 2 {
+        parts.push(part("rows", [1, 2, 4]));
     }
     parts.push(part("resident", ["auto", "4", "8"]));
     parts
@@ -142,12 +155,15 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
         part("segments", segments),
         part("columns", ["auto", "8", "16", "32", "64"]),
         part("line_resident", ["auto", "0", "1", "2", "3", "4"]),
+        part("shared", ["auto", "0", "2", "4"]),
         blocks,
     ]
 }
 
-fn cuda_rows(n: u64) -> Vec<Part> {
+fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
+    let balanced = ["true", "false"].into_iter().filter(|_| cuts);
     vec![
+        part("balanced", balanced),
         part("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         part("row_unroll", [1, 2, 4, 8]),
         part("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
@@ -170,15 +186,19 @@ fn host_point(dims: usize, n: [u64; 2]) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::math::{Axis, Centring};
+    use crate::math::{Axis, Centring, Grid};
 
-    fn grid(sizes: &[u64]) -> Grid {
+    fn grid(sizes: &[u64]) -> Space {
         let axis = |(n, size): (usize, &u64)| Axis {
             letter: ["i", "j", "k"][n].into(),
             size_name: format!("n{n}"),
             size: *size,
         };
-        Grid { axes: sizes.iter().enumerate().map(axis).collect(), centring: Centring::Cells, components: 1 }
+        Space::Axes(Grid {
+            axes: sizes.iter().enumerate().map(axis).collect(),
+            centring: Centring::Cells,
+            components: 1,
+        })
     }
 
     #[test]
@@ -190,7 +210,7 @@ mod tests {
                 for work in works {
                     for part in Variant::parts(target, &grid, Element::F64, work) {
                         for value in &part.values {
-                            let mut variant = Variant::for_grid(target, &grid);
+                            let mut variant = Variant::for_space(target, &grid);
                             variant.set(part.key, value).expect("a value of the part");
                             assert_eq!(variant.get(part.key).as_ref(), Some(value));
                             variant.check().expect("a value that kernels can have");
@@ -203,11 +223,17 @@ mod tests {
 
     #[test]
     fn parts_that_other_parts_make_idle_do_not_matter() {
-        let mut variant = Variant::for_grid(Target::Cuda, &grid(&[64, 64, 64]));
+        let mut variant = Variant::for_space(Target::Cuda, &grid(&[64, 64, 64]));
         assert!(variant.matters("columns", Work::Line(2)) && !variant.matters("line_block", Work::Line(2)));
         variant.set("segments", "1").expect("a number");
         assert!(!variant.matters("columns", Work::Line(2)) && variant.matters("line_block", Work::Line(2)));
         variant.set("chunk", "1").expect("a number");
-        assert!(!variant.matters("carry", Work::Point));
+        assert!(!variant.matters("carry", Work::Point) && !variant.matters("staged", Work::Point));
+        variant.set("chunk", "8").expect("a number");
+        assert!(variant.matters("carry", Work::Point) && variant.matters("rows", Work::Point));
+        variant.set("staged", "true").expect("a word");
+        assert!(!variant.matters("carry", Work::Point) && variant.matters("early", Work::Point));
+        variant.set("staged", "false").expect("a word");
+        assert!(!variant.matters("rows", Work::Point));
     }
 }

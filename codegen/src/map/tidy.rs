@@ -163,7 +163,7 @@ fn own_exprs_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
             f(index);
             f(value);
         }
-        Stmt::LoadWide { index, .. } => f(index),
+        Stmt::LoadWide { index, .. } | Stmt::Prefetch { index, .. } => f(index),
         Stmt::StoreWide { index, values, .. } => {
             f(index);
             values.iter_mut().for_each(f);
@@ -206,7 +206,7 @@ fn each_expr(body: &[Stmt], f: &mut impl FnMut(&Expr)) {
             visit(index, f);
             visit(value, f);
         }
-        Stmt::LoadWide { index, .. } => visit(index, f),
+        Stmt::LoadWide { index, .. } | Stmt::Prefetch { index, .. } => visit(index, f),
         Stmt::StoreWide { index, values, .. } => {
             visit(index, f);
             values.iter().for_each(|v| visit(v, f));
@@ -314,6 +314,7 @@ fn renumber_buffers(kernel: &mut Kernel) -> BTreeSet<BufferId> {
         Stmt::Store { buffer, .. }
         | Stmt::StoreWide { buffer, .. }
         | Stmt::LoadWide { buffer, .. }
+        | Stmt::Prefetch { buffer, .. }
         | Stmt::AtomicAdd { buffer, .. } => {
             kept.insert(*buffer);
         }
@@ -326,6 +327,7 @@ fn renumber_buffers(kernel: &mut Kernel) -> BTreeSet<BufferId> {
             Stmt::Store { buffer, .. }
             | Stmt::StoreWide { buffer, .. }
             | Stmt::LoadWide { buffer, .. }
+            | Stmt::Prefetch { buffer, .. }
             | Stmt::AtomicAdd { buffer, .. } => *buffer = new(*buffer),
             _ => {}
         }

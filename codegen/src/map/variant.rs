@@ -34,6 +34,9 @@ pub struct Variant {
     /// CUDA, lines that are split: blocks that a multiprocessor should hold, which limits registers; 0 sets no limit,
     /// none leaves it to what a lane holds.
     pub line_resident: Option<u32>,
+    /// CUDA, f32, lines that are split: pivots are inverted by the device's reciprocal, within one unit in the last place,
+    /// instead of a division.
+    pub reciprocal: bool,
     /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none but in f32 with tiles.
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
@@ -41,6 +44,9 @@ pub struct Variant {
     /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
     /// cache.
     pub simd: u64,
+    /// Host, line sweeps: steps along the line at which rows are asked for before they are needed, 0 for never; none
+    /// leaves it to the size of vectors.
+    pub ahead: Option<u32>,
     /// CUDA: which block finishes sums; none leaves it to the number of blocks.
     pub fence: Option<Finish>,
     /// CUDA: lanes of the block that finishes sums in a kernel of its own.
@@ -108,9 +114,11 @@ impl Variant {
             segments: None,
             columns: None,
             line_resident: None,
+            reciprocal: true,
             resident: None,
             tile: tile(target, size(1), size(2)),
             simd: 256,
+            ahead: None,
             fence: None,
             fence_lanes: 256,
             row_lanes: None,
@@ -144,9 +152,11 @@ impl Variant {
             "segments" => self.segments = optional(key, value)?,
             "columns" => self.columns = optional(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
+            "reciprocal" => self.reciprocal = number(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
             "simd" => self.simd = number(key, value)?,
+            "ahead" => self.ahead = optional(key, value)?,
             "fence" => self.fence = finish(value)?,
             "fence_lanes" => self.fence_lanes = number(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
@@ -182,9 +192,11 @@ impl Variant {
             ("segments", auto(self.segments)),
             ("columns", auto(self.columns)),
             ("line_resident", auto(self.line_resident)),
+            ("reciprocal", self.reciprocal.to_string()),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
             ("simd", self.simd.to_string()),
+            ("ahead", auto(self.ahead)),
             ("fence", fence.to_string()),
             ("fence_lanes", self.fence_lanes.to_string()),
             ("row_lanes", auto(self.row_lanes)),
@@ -244,7 +256,7 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early") { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal") { "true or false" } else { "a number" };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 

@@ -27,6 +27,9 @@ pub(crate) trait Target: Dialect {
     /// Directive lines before a loop.
     fn loop_directive(&self, out: &mut Writer, stmt: &Stmt);
 
+    /// A loop has been written.
+    fn loop_end(&self, _stmt: &Stmt) {}
+
     fn load_wide(&self, out: &mut Writer, from: Wide<'_>, vars: &[VarId]);
 
     fn store_wide(&self, out: &mut Writer, to: Wide<'_>, values: &[Expr]);
@@ -39,6 +42,9 @@ pub(crate) trait Target: Dialect {
     fn atomic_add(&self, element: &str, value: &str) -> String;
 
     fn fence(&self, out: &mut Writer);
+
+    /// A statement that asks for an element ahead of its use.
+    fn prefetch(&self, buffer: BufferId, element: &str) -> String;
 
     /// Begins a statement that gives a variable its first value: `const float x = …`.
     fn declare(&self, var: VarId, mutable: bool) -> String {
@@ -82,6 +88,7 @@ fn stmt(target: &dyn Target, out: &mut Writer, stmt: &Stmt) {
             out.open(&loop_head(target, stmt));
             stmts(target, out, body);
             out.close("}");
+            target.loop_end(stmt);
         }
         Stmt::If { cond, then, otherwise } => branch(target, out, cond, then, otherwise),
         Stmt::ExitIf(cond) => out.code(&format!("if ({}) return;", full(d, cond))),
@@ -96,6 +103,10 @@ fn stmt(target: &dyn Target, out: &mut Writer, stmt: &Stmt) {
             } else {
                 out.code(&format!("{step};"));
             }
+        }
+        Stmt::Prefetch { buffer, index } => {
+            let place = element(d, *buffer, index);
+            out.code(&target.prefetch(*buffer, &place));
         }
         Stmt::Fence => target.fence(out),
     }

@@ -1,7 +1,8 @@
 //! C11 for the host: one call runs one block. Kernels of several lanes run in loops over them ([`lanes`]).
 
 use super::body::{self, ShuffleParts, Target, Wide, load_each, store_each, trips};
-use super::expr::{Dialect, Piece, Position, Strength, axis_letter, element_name, type_name};
+use super::choice::{self, Choices};
+use super::expr::{self, Dialect, Piece, Position, Strength, axis_letter, element_name, type_name};
 use super::header;
 use super::lanes;
 use super::writer::{Printed, Writer};
@@ -20,7 +21,8 @@ pub(super) fn print(kernels: &[&Kernel]) -> Printed {
     preamble(&mut out, kernels);
     for kernel in kernels {
         out.blank();
-        C { kernel, usage: Usage::of(kernel), per_lane: lanes::arrays(kernel) }.function(&mut out);
+        let choices = Choices::of(kernel);
+        C { kernel, usage: Usage::of(kernel), per_lane: lanes::arrays(kernel), choices }.function(&mut out);
     }
     out.finish()
 }
@@ -28,6 +30,10 @@ pub(super) fn print(kernels: &[&Kernel]) -> Printed {
 fn preamble(out: &mut Writer, kernels: &[&Kernel]) {
     out.verbatim("#include <math.h>");
     out.verbatim("#include <stdbool.h>");
+    let choices = choice::needed(kernels);
+    if !choices.is_empty() {
+        out.verbatim("#include <string.h>");
+    }
     out.blank();
     out.comment("Optimisers guess at these two and guess wrong where guarded loops are unrolled.");
     out.verbatim("#if defined(__clang__)");
@@ -43,6 +49,7 @@ fn preamble(out: &mut Writer, kernels: &[&Kernel]) {
             }
         }
     }
+    choices.into_iter().for_each(|ty| choice::function(out, ty));
 }
 
 fn extremum(out: &mut Writer, op: Op, index: IndexWidth) {
@@ -78,6 +85,7 @@ struct C<'a> {
     usage: Usage,
     /// Variables with one entry per lane.
     per_lane: Vec<bool>,
+    choices: Choices,
 }
 
 /// A local array.
@@ -242,6 +250,12 @@ impl Dialect for C<'_> {
     fn integer_extremum(&self, op: Op) -> &'static str {
         extremum_name(op, self.kernel.index)
     }
+
+    fn choice(&self, cond: &Expr, a: &Expr, b: &Expr) -> Option<Piece> {
+        let function = self.choices.function(self.kernel, cond, a, b)?;
+        let [cond, a, b] = [cond, a, b].map(|e| expr::full(self, e));
+        Some(Piece::atom(format!("{function}({cond}, {a}, {b})")))
+    }
 }
 
 impl Target for C<'_> {
@@ -251,6 +265,7 @@ impl Target for C<'_> {
 
     fn loop_directive(&self, out: &mut Writer, stmt: &Stmt) {
         let kind = body::loop_kind(stmt);
+        self.choices.enter(kind);
         match kind {
             LoopKind::Simd(_) if self.kernel.lane_count() == 1 => self.simd(out, stmt, simd_sums(kind)),
             // GCC has no word for "completely": the number of iterations says it, where it is known.
@@ -260,6 +275,10 @@ impl Target for C<'_> {
             LoopKind::Unroll(n) => out.code(&format!("#pragma GCC unroll {}", n.min(&65534))),
             LoopKind::Sequential | LoopKind::Simd(_) => {}
         }
+    }
+
+    fn loop_end(&self, stmt: &Stmt) {
+        self.choices.leave(body::loop_kind(stmt));
     }
 
     fn load_wide(&self, out: &mut Writer, from: Wide<'_>, vars: &[VarId]) {
@@ -288,6 +307,11 @@ impl Target for C<'_> {
 
     fn atomic_add(&self, element: &str, value: &str) -> String {
         format!("__atomic_fetch_add(&{element}, {value}, __ATOMIC_ACQ_REL)")
+    }
+
+    fn prefetch(&self, buffer: BufferId, element: &str) -> String {
+        let written = self.usage.stored.get(buffer.0) == Some(&true);
+        format!("__builtin_prefetch(&{element}{});", if written { ", 1" } else { "" })
     }
 
     fn fence(&self, out: &mut Writer) {

@@ -89,6 +89,11 @@ pub(crate) trait Dialect {
     /// Name of the smaller or larger of two integers.
     fn integer_extremum(&self, op: Op) -> &'static str;
 
+    /// A choice that is written in another way than with `?` and `:`.
+    fn choice(&self, _cond: &Expr, _a: &Expr, _b: &Expr) -> Option<Piece> {
+        None
+    }
+
     fn var(&self, id: VarId) -> Piece {
         Piece::atom(self.kernel().var_name(id))
     }
@@ -119,6 +124,7 @@ pub(crate) trait Dialect {
             Math::Floor => "floor",
             Math::Pow => "pow",
             Math::Fma => "fma",
+            Math::Reciprocal => "reciprocal",
             Math::IsFinite => "isfinite",
         };
         with_suffix(name, ty)
@@ -132,6 +138,12 @@ pub(crate) trait Dialect {
     fn is_finite(&self, argument: String, ty: Type) -> Piece {
         let (one, zero) = if ty == Type::F32 { ("1.0f", "0.0f") } else { ("1.0", "0.0") };
         Piece::new(format!("isfinite({argument}) ? {one} : {zero}"), Strength::Ternary)
+    }
+
+    /// 1 / a.
+    fn reciprocal(&self, argument: Piece, ty: Type) -> Piece {
+        let one = if ty == Type::F32 { "1.0f" } else { "1.0" };
+        Piece::new(format!("{one} / {}", argument.at_least(Strength::Unary)), Strength::Product)
     }
 
     /// Whether integers of the kernel are wider than `int`, so that narrow operands need care.
@@ -327,6 +339,9 @@ fn compare(dialect: &dyn Dialect, cmp: Cmp, a: &Expr, b: &Expr) -> Piece {
 }
 
 fn select(dialect: &dyn Dialect, cond: &Expr, a: &Expr, b: &Expr) -> Piece {
+    if let Some(piece) = dialect.choice(cond, a, b) {
+        return piece;
+    }
     let cond = piece(dialect, cond).at_least(Strength::Or);
     let chosen = piece(dialect, a).at_least(Strength::Or);
     Piece::new(format!("{cond} ? {chosen} : {}", full(dialect, b)), Strength::Ternary)
@@ -334,6 +349,9 @@ fn select(dialect: &dyn Dialect, cond: &Expr, a: &Expr, b: &Expr) -> Piece {
 
 fn call(dialect: &dyn Dialect, function: Math, args: &[Expr]) -> Piece {
     let ty = args.first().map_or(Type::F64, |arg| dialect.kernel().type_of(arg));
+    if let (Math::Reciprocal, [argument]) = (function, args) {
+        return dialect.reciprocal(piece(dialect, argument), ty);
+    }
     let texts: Vec<String> = args.iter().map(|arg| full(dialect, arg)).collect();
     let args = texts.join(", ");
     match function {

@@ -25,6 +25,7 @@
 
 mod body;
 mod c;
+mod choice;
 mod cuda;
 pub(crate) mod expr;
 mod lanes;

@@ -67,7 +67,8 @@ const CUDA_WORDS: &str = "\
 const PRINTED: &str = "\
     block_x block_y block_z buffers lane lane_x lane_y lane_z shared_memory min_int max_int min_long max_long \
     wait_for_grid sqrt sqrtf exp expf log logf sin sinf cos cosf tan tanf tanh tanhf fabs fabsf floor floorf \
-    pow powf fma fmaf fmin fminf fmax fmaxf";
+    pow powf fma fmaf fmin fminf fmax fmaxf choose_float choose_double memcpy \
+    reciprocal_float";
 
 /// Functions of `<math.h>` without their `f` and `l` variants, and extensions of the usual C libraries.
 const MATH_LIBRARY: &str = "\

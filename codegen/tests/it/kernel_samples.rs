@@ -230,6 +230,7 @@ pub fn tiled_sweep() -> Kernel {
         store(last, int(0), select(cmp(Cmp::Eq, v(before), int(blocks - 1)), int(1), int(0))),
     ];
     let total_up = vec![
+        Stmt::Prefetch { buffer: partial, index: int(0) },
         Stmt::Fence,
         comment("sigma = dot(r, r);"),
         Stmt::Declare(total, f64(0.0)),
@@ -374,6 +375,7 @@ pub fn every_expression(ty: Type) -> Kernel {
         cast(ty, div(op(Op::Max, sub(v(n), int(1)), int(0)), int(2))),
         cast(ty, cast(Type::F64, cast(Type::F32, a.clone()))),
         mul(add(a.clone(), select(v(odd), b.clone(), c.clone())), real(0.25)),
+        mul(call(Math::Reciprocal, &[add(a.clone(), b.clone())]), call(Math::Reciprocal, std::slice::from_ref(&c))),
     ]);
     for (at, value) in values.into_iter().enumerate() {
         k.body.push(store(y, add(v(n), int(24 * at as i64 % 600)), value));

@@ -228,7 +228,7 @@ fn expected_values(a: f64, b: f64, c: f64, odd: bool, n: usize) -> Vec<f64> {
         (n.saturating_sub(1) / 2) as f64,
         f64::from(a as f32),
         (a + chosen) * 0.25,
-        a.tan(),
+        1.0 / (a + b) / c,
         a.tanh(),
         a.abs(),
         a.floor(),

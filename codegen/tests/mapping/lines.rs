@@ -60,7 +60,8 @@ fn solves_with_other_shapes() {
         let case = dominant(Case::random(seed));
         for axis in 0..case.grid().axes.len() {
             for (target, precision) in ENGINES {
-                let shape = Variant { line_block: [16, 4], simd: 3, ..Variant::for_grid(target, case.grid()) };
+                let shape =
+                    Variant { line_block: [16, 4], simd: 3, ahead: Some(1), ..Variant::for_grid(target, case.grid()) };
                 one_solve(&case, seed, axis, target, precision, Some(shape));
             }
         }

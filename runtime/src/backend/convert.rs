@@ -7,12 +7,8 @@ use super::Integers;
 use kernelwright_codegen::kernel::Element;
 
 /// Bytes of an element.
-pub const fn size_of(element: Element) -> usize {
-    match element {
-        Element::I16 | Element::U16 => 2,
-        Element::F32 | Element::I32 | Element::U32 => 4,
-        Element::F64 | Element::I64 => 8,
-    }
+pub fn size_of(element: Element) -> usize {
+    element.bytes() as usize
 }
 
 /// Name of an element type in messages.

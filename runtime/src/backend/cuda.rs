@@ -183,7 +183,7 @@ impl CudaBackend {
     }
 
     /// Loads the kernels of a unit; in their order.
-    fn load(&self, unit: &Unit, image: Vec<u8>, kernels: &[Kernel]) -> Result<Vec<CudaKernel>, BackendError> {
+    fn load(&self, numbers: &[usize], image: Vec<u8>, kernels: &[Kernel]) -> Result<Vec<CudaKernel>, BackendError> {
         let module = self.device.load(image).map_err(|failure| self.load_error(&failure))?;
         let load = |&number: &usize| {
             let signature = Signature::of(&kernels[number]);
@@ -194,7 +194,7 @@ impl CudaBackend {
             self.check_cooperative(&signature, &info)?;
             Ok(CudaKernel { signature, shape, function, info })
         };
-        unit.kernels.iter().map(load).collect()
+        numbers.iter().map(load).collect()
     }
 
     /// Grid and block within what CUDA can launch.
@@ -277,6 +277,11 @@ impl CudaBackend {
         let buffer = self.buffer(buffer)?;
         super::vector::same_element(vector.element(), buffer.element)?;
         super::fits(vector.len(), buffer.len)?;
+        if buffer.block.contains(vector.address()) {
+            return Err(BackendError::Argument(
+                "a device vector is copied from or to the buffer it lies in".to_owned(),
+            ));
+        }
         let bytes = vector.len() * size_of(buffer.element);
         let inside = self.device.holds(vector.address(), bytes as u64).map_err(device_error)?;
         if !inside {
@@ -287,11 +292,11 @@ impl CudaBackend {
         Ok((&buffer.block, bytes))
     }
 
-    /// A buffer as a vector of the device, for whoever fills or reads it there. It must not be used after the buffer is
-    /// freed.
+    /// A buffer as a vector of the device, for whoever fills or reads it there. Its memory is given back when both the
+    /// buffer is freed and the vector dropped.
     pub fn lend(&self, buffer: BufferHandle) -> Result<DeviceVector, BackendError> {
         let buffer = self.buffer(buffer)?;
-        Ok(buffer.block.vector(buffer.len as usize, buffer.element))
+        Ok(DeviceVector::lent(buffer.block.clone(), buffer.len as usize, buffer.element))
     }
 
     /// Checks a launch and enqueues it.
@@ -314,10 +319,9 @@ impl CudaBackend {
 /// NVRTC in any thread; the card measures meanwhile.
 impl Build for Images {
     fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
-        super::verified(kernels)?;
-        let source = print::cuda_with_lines(kernels);
-        let compiled = self.compile(&kernels.iter().collect::<Vec<_>>(), &source.text);
-        compiled.map(|compiled| compiled.image).map_err(|error| blame::name_kernel(error, &source))
+        let all: Vec<&Kernel> = kernels.iter().collect();
+        let compile = |unit: &Unit| self.compile(&all, &unit.source.text).map(|compiled| compiled.image);
+        units::build_one(kernels, print::cuda_with_lines, compile)
     }
 
     fn beside(&self) -> bool {
@@ -340,8 +344,8 @@ impl Backend for CudaBackend {
         let units = units::build(kernels, print::cuda_with_lines, counters, times, |unit| images.of(unit, kernels))?;
         let begin = Instant::now();
         let mut loaded: Vec<Option<CudaKernel>> = kernels.iter().map(|_| None).collect();
-        for (unit, image) in units {
-            for (&number, kernel) in unit.kernels.iter().zip(self.load(&unit, image, kernels)?) {
+        for (numbers, image) in units {
+            for (&number, kernel) in numbers.iter().zip(self.load(&numbers, image, kernels)?) {
                 loaded[number] = Some(kernel);
             }
         }
@@ -408,7 +412,8 @@ impl Backend for CudaBackend {
     fn write_from(&mut self, buffer: BufferHandle, from: VectorRef) -> Result<(), BackendError> {
         let VectorRef::Device(vector) = from else { return self.write(buffer, &from.on_host()?) };
         let (block, bytes) = self.range(buffer, vector)?;
-        self.device.copy_in(vector.address(), block, bytes).map_err(device_error)
+        self.device.copy_in(vector.address(), block, bytes).map_err(device_error)?;
+        self.synchronize()
     }
 
     fn read_into(&mut self, buffer: BufferHandle, into: VectorMut) -> Result<(), BackendError> {
@@ -489,7 +494,7 @@ impl Backend for CudaBackend {
     }
 
     fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
-        let loaded = self.load(&Unit::of_all(kernels), unit.to_vec(), kernels)?;
+        let loaded = self.load(&(0..kernels.len()).collect::<Vec<_>>(), unit.to_vec(), kernels)?;
         Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 

@@ -13,8 +13,8 @@ use super::build::{Build, Identity};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
-use super::units::{self, Built, CompileTimes, Unit};
-use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, blame};
+use super::units::{self, Built, CompileTimes, Image, Unit};
+use super::{Arithmetic, Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle};
 use crate::cache::{Cache, Description, KeyBuilder};
 use cc::Compiler;
 use ffi::{Library, Memory};
@@ -54,6 +54,8 @@ pub struct HostBackend {
     pool: Pool,
     kernels: Slots<HostKernel>,
     buffers: Slots<HostBuffer>,
+    /// Large buffers made so far.
+    made: u64,
     counters: Counters,
     times: CompileTimes,
 }
@@ -85,6 +87,7 @@ impl HostBackend {
             pool: Pool::new(options.threads)?,
             kernels: Slots::new(),
             buffers: Slots::new(),
+            made: 0,
             counters: Counters::default(),
             times: CompileTimes::default(),
         })
@@ -122,12 +125,12 @@ impl HostBackend {
     }
 
     /// Loads the libraries of units and puts their kernels in order.
-    fn load(&mut self, units: &[(Unit, Vec<u8>)], kernels: &[Kernel]) -> Result<Vec<HostKernel>, BackendError> {
+    fn load(&mut self, units: &[Image], kernels: &[Kernel]) -> Result<Vec<HostKernel>, BackendError> {
         let mut loaded: Vec<Option<HostKernel>> = kernels.iter().map(|_| None).collect();
-        for (unit, image) in units {
-            let names: Vec<&str> = unit.names.iter().map(String::as_str).collect();
+        for (numbers, image) in units {
+            let names: Vec<&str> = numbers.iter().map(|&number| kernels[number].name.as_str()).collect();
             let library = Arc::new(load(image, &names)?);
-            for (entry, &number) in unit.kernels.iter().enumerate() {
+            for (entry, &number) in numbers.iter().enumerate() {
                 let signature = Signature::of(&kernels[number]);
                 let blocks = signature.blocks()?;
                 loaded[number] = Some(HostKernel { signature, blocks, unit: library.clone(), entry });
@@ -160,11 +163,8 @@ struct HostBuild {
 impl Build for HostBuild {
     fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
         for_host(kernels)?;
-        super::verified(kernels)?;
-        let source = print::c_with_lines(kernels);
-        let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
-        let library = self.compiler.compile(&source.text, name, self.arithmetic);
-        library.map_err(|error| blame::name_kernel(error, &source))
+        let compile = |unit: &Unit| self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic);
+        units::build_one(kernels, print::c_with_lines, compile)
     }
 
     fn beside(&self) -> bool {
@@ -203,7 +203,9 @@ impl Backend for HostBackend {
         // Systems promise memory they do not have and end the process when it is touched: look first.
         let fits = |&bytes: &usize| bytes < UNCHECKED || free.is_none_or(|free| bytes as u64 <= free);
         let bytes = bytes_of(element, len).filter(fits).ok_or_else(refuse)?;
-        let memory = Memory::zeroed(bytes, |bytes, zero| self.pool.cover(bytes, zero)).ok_or_else(refuse)?;
+        let colour = self.made;
+        self.made += u64::from(Memory::is_large(bytes));
+        let memory = Memory::zeroed(bytes, colour, |bytes, zero| self.pool.cover(bytes, zero)).ok_or_else(refuse)?;
         self.counters.buffers += 1;
         self.counters.bytes += bytes as u64;
         Ok(BufferHandle(self.buffers.put(HostBuffer { element, len, memory })))
@@ -267,7 +269,7 @@ impl Backend for HostBackend {
     }
 
     fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
-        let loaded = self.load(&[(Unit::of_all(kernels), unit.to_vec())], kernels)?;
+        let loaded = self.load(&[((0..kernels.len()).collect(), unit.to_vec())], kernels)?;
         Ok(loaded.into_iter().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect())
     }
 

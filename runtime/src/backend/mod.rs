@@ -165,6 +165,15 @@ pub enum Target {
     Cuda,
 }
 
+impl From<Target> for kernelwright_codegen::map::Target {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Cuda => Self::Cuda,
+            Target::Host => Self::Host,
+        }
+    }
+}
+
 /// How floating-point arithmetic is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]

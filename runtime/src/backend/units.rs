@@ -50,21 +50,14 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// A unit of all kernels whose source is not of interest any more.
-    pub(super) fn of_all(kernels: &[Kernel]) -> Unit {
-        let names = kernels.iter().map(|kernel| kernel.name.clone()).collect();
-        Unit {
-            kernels: (0..kernels.len()).collect(),
-            names,
-            source: kernelwright_codegen::print::c_with_lines::<Kernel>(&[]),
-        }
-    }
-
     /// Name of the unit's file in a log.
     pub(super) fn name(&self) -> &str {
         self.names.first().map_or("unit", String::as_str)
     }
 }
+
+/// Numbers of a unit's kernels, and their machine code.
+pub(super) type Image = (Vec<usize>, Vec<u8>);
 
 /// Machine code of a unit, and whether it was compiled now.
 pub(super) struct Built {
@@ -80,7 +73,7 @@ pub(super) fn build<'k>(
     counters: &mut Counters,
     times: &mut CompileTimes,
     one: impl Fn(&Unit) -> Result<Built, BackendError> + Sync,
-) -> Result<Vec<(Unit, Vec<u8>)>, BackendError> {
+) -> Result<Vec<Image>, BackendError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let weights: Vec<usize> = kernels.iter().map(weight).collect();
     let divided = divide(&weights, cores.min(MOST));
@@ -99,7 +92,7 @@ pub(super) fn build<'k>(
     times.print += longest(|times| times.print);
     times.build += longest(|times| times.build);
     made.iter().for_each(|made| counters.count_unit(made.built.compiled));
-    Ok(made.into_iter().map(|made| (made.unit, made.built.image)).collect())
+    Ok(made.into_iter().map(|made| (made.unit.kernels, made.built.image)).collect())
 }
 
 /// A unit with its machine code, and how long that took.
@@ -127,6 +120,17 @@ fn make<'k>(
     let built = one(&unit).map_err(|error| blame::name_kernel(error, &unit.source))?;
     let times = CompileTimes { verify, print, build: begin.elapsed(), load: Duration::ZERO };
     Ok(Made { unit, built, times })
+}
+
+/// Verifies, prints and builds kernels as one unit, in this thread; its machine code.
+pub(super) fn build_one<'k>(
+    kernels: &'k [Kernel],
+    printer: impl Fn(&[&'k Kernel]) -> Printed,
+    one: impl Fn(&Unit) -> Result<Vec<u8>, BackendError>,
+) -> Result<Vec<u8>, BackendError> {
+    let all: Vec<usize> = (0..kernels.len()).collect();
+    let compile = |unit: &Unit| Ok(Built { image: one(unit)?, compiled: true });
+    make(kernels, &all, printer, compile).map(|made| made.built.image)
 }
 
 fn died() -> BackendError {

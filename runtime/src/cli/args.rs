@@ -234,6 +234,8 @@ Examples:
   kernelwright tune model.kw --budget 30s
   kernelwright tune model.kw --set nx=512 --precision f32 --plot tune.svg
   kernelwright tune model.kw --exhaustive --json > all.json
+  kernelwright tune --matrix A.mtx --precision f32
+  kernelwright tune cavity.kw --mesh cavity.msh --set N=5
   kernelwright tune --show
   kernelwright tune --export team.jsonl
   kernelwright tune --import team.jsonl
@@ -284,6 +286,20 @@ pub(super) struct TuneArgs {
     /// Take over what --export wrote.
     #[arg(long, value_name = "FILE")]
     pub(super) import: Option<PathBuf>,
+    /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
+    #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
+    pub(super) mesh: Option<PathBuf>,
+    /// Tune products of a matrix, in a file of any format that info reads: its storage format and the product's kernel.
+    #[arg(long, value_name = "FILE", help_heading = "Products of a matrix")]
+    pub(super) matrix: Option<PathBuf>,
+    /// Tune products of a generated matrix, of one of the kinds of bench spmv.
+    #[arg(long, value_name = "NAME", help_heading = "Products of a matrix")]
+    pub(super) kind: Option<String>,
+    /// Scale of the number of rows of a generated matrix.
+    #[arg(long, value_name = "X", value_parser = positive, requires = "kind", help_heading = "Products of a matrix")]
+    pub(super) scale: Option<f64>,
+    #[command(flatten)]
+    pub(super) format: FormatArgs,
     /// Draw the search.
     #[arg(long, value_name = "FILE.svg")]
     pub(super) plot: Option<PathBuf>,

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::failure::{Failure, NOT_CONVERGED};
-use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
@@ -67,7 +66,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
     let model = file == MODEL.0 && registry::programs().iter().all(|program| program.name != file);
     let loaded = match model {
         true => Source { loaded: from_text("pcg.kw", MODEL.1.to_string())?, system: None },
-        false => source(&args.run.compile.program, Place::Backend(args.run.backend))?,
+        false => source(&args.run.compile.program, args.run.place())?,
     };
     if loaded.system.is_some() && !args.sizes.is_empty() {
         return Err(Failure::Usage("a matrix has its size; --sizes is for grids".to_string()));

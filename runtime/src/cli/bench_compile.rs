@@ -25,7 +25,7 @@ struct Sample {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
-    let place = args.architecture.map_or(Place::Backend(args.run.backend), |_| Place::Nowhere(Target::Cuda));
+    let place = args.architecture.map_or(args.run.place(), |_| Place::Nowhere(Target::Cuda));
     let source = source(&args.run.compile.program, place)?;
     let builder = compile_with(&source, &args.run);
     let (mut cold, mut warm) = (Vec::new(), Vec::new());

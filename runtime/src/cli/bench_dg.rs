@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::failure::Failure;
+use super::march::known;
 use super::out::Out;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
@@ -24,7 +25,7 @@ use crate::registry;
 pub(super) const NAME: &str = "dg";
 
 /// The model problem; sizes and order are set.
-const MODEL: &str = "
+pub(super) const MODEL: &str = "
 problem dg {
     system maxwell(N = 3);
     mesh box(n = 30);
@@ -122,7 +123,11 @@ fn measure(
     let loaded = from_text("dg.kw", MODEL.to_string())?;
     let variant = args.run.compile.variant.clone();
     let set = vec![("N".to_string(), f64::from(order)), ("n".to_string(), cubes as f64)];
-    let bound = Bound::new(&loaded, 0, &Changes { set, precision: Some(precision), variant, ..Changes::default() })?;
+    let mut bound =
+        Bound::new(&loaded, 0, &Changes { set, precision: Some(precision), variant, ..Changes::default() })?;
+    if let Some(tuned) = known(&mut bound, &args.run)? {
+        eprintln!("note: order {order}: {}", tuned.text);
+    }
     let opened = open(args.run.backend, Arithmetic::Contracted, &Cache::of_user().into())?;
     let mut engine = KernelEngine::new(&bound, &bound.system, opened.backend)?;
     *device = engine.describe();

@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
-use super::args::SolveArgs;
+use super::args::{RunArgs, SolveArgs};
 use super::arrays::failed;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::interrupt_flag;
 use super::progress::{Line, seconds};
 use super::table::columns;
-use crate::backend::open::Choice;
+use crate::backend::Arithmetic;
+use crate::backend::open::{Choice, open};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::march::{
@@ -25,6 +26,9 @@ use crate::march::{
 };
 use crate::outputs::vtu;
 use crate::solve::Error;
+use crate::tune;
+use crate::tune::store::Store;
+use crate::tune::system::KnownShapes;
 
 /// The number of the problem of a system that is meant; none if it is one of an operator.
 pub(super) fn chosen(loaded: &Loaded, name: Option<&str>) -> Result<Option<usize>, Failure> {
@@ -87,8 +91,9 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
         variant: args.run.compile.variant.clone(),
         ..Changes::default()
     };
-    let bound = Bound::new(loaded, run, &changes)?;
+    let mut bound = Bound::new(loaded, run, &changes)?;
     bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    let tuned = known(&mut bound, &args.run)?;
     let from = args.restart.as_deref().map(|path| Checkpoint::read(path, &bound)).transpose()?;
     let cache = Arc::new(Cache::of_user());
     let mut made = engine::open(&bound, &bound.system, args.run.backend, &cache)?;
@@ -111,10 +116,22 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     let report = marcher.run(made.engine.as_mut(), from, &mut files)?;
     files.line.finish();
     made.engine.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
-    let how = How { bound: &bound, spectrum, device: made.engine.describe(), report };
+    let how = How { bound: &bound, spectrum, device: made.engine.describe(), report, tuned };
     how.text(out)?;
     out.object(&how.object())?;
     Ok(if how.report.outcome == Outcome::Finished { 0 } else { NOT_CONVERGED })
+}
+
+/// Has a problem use what an earlier tune chose for it, unless something else is asked for.
+pub(super) fn known(bound: &mut Bound, args: &RunArgs) -> Result<Option<KnownShapes>, Failure> {
+    let store = Store::of_user();
+    if args.untuned || !args.compile.variant.is_empty() || store.is_empty() {
+        return Ok(None);
+    }
+    let opened = open(args.backend, Arithmetic::Contracted, &Arc::new(Cache::of_user()))?;
+    let (known, notices) = tune::system::apply(store, bound, opened.backend.as_ref());
+    notices.iter().for_each(|notice| eprintln!("note: {notice}"));
+    Ok(known)
 }
 
 /// The spectrum, with the engine itself where the system is linear, else with one for its linear part.
@@ -274,6 +291,7 @@ struct How<'b> {
     spectrum: Spectrum,
     device: String,
     report: Report,
+    tuned: Option<KnownShapes>,
 }
 
 impl How<'_> {
@@ -308,6 +326,7 @@ impl How<'_> {
             vec!["  step".to_string(), format!("dt = {dt:.4e}, spectral radius {:.4e}", self.spectrum.radius)],
             vec!["  energy".to_string(), format!("{:.10e} at the start, {:.10e} at the end", energy[0], energy[1])],
         ];
+        rows.extend(self.tuned.iter().map(|tuned| vec!["  kernels".to_string(), tuned.text.clone()]));
         for (name, error) in bound.system.components.iter().zip(&report.errors) {
             if let Some((error, norm)) = error {
                 rows.push(vec![
@@ -341,6 +360,7 @@ impl How<'_> {
             "elements": bound.elements(),
             "values": bound.len(),
             "device": self.device,
+            "tuned": self.tuned,
             "outcome": match report.outcome {
                 Outcome::Finished => "finished",
                 Outcome::Unstable => "unstable",

@@ -26,6 +26,8 @@ use crate::sparse::cost::Cost;
 use crate::sparse::known;
 use crate::sparse::measured::{self, Trial};
 use crate::sparse::system::{self, Choices};
+use crate::tune::known_product::{self, KnownProduct};
+use crate::tune::store::Store;
 
 /// Tolerance and iterations of a system, where the command line says nothing.
 const TOLERANCE: f64 = 1e-8;
@@ -36,8 +38,8 @@ const ITERATIONS: u32 = 10_000;
 pub(super) enum Place {
     /// Nothing runs; a choice by measurement is refused.
     Nowhere(Target),
-    /// A back end.
-    Backend(Choice),
+    /// A back end; choices of earlier tunes are used there, or are not.
+    Backend(Choice, bool),
 }
 
 /// A chosen format and why.
@@ -46,6 +48,8 @@ pub(super) struct Chosen {
     why: String,
     trials: Vec<Trial>,
     ranking: Option<Ranking>,
+    /// The choice of an earlier tune that this is.
+    pub(super) known: Option<KnownProduct>,
 }
 
 /// A matrix that is ready to be solved with.
@@ -140,19 +144,20 @@ pub(super) fn format(
 ) -> Result<Chosen, Failure> {
     let all = choice::formats(declarations.map(|loaded| &loaded.program));
     if args.format != "auto" && args.format != "measure" {
-        let names: Vec<&str> = all.iter().map(|format| format.name.as_str()).collect();
-        let unknown = || {
-            let names = names.join(", ");
-            Failure::Usage(format!("no format is called `{}`; there are auto, measure, {names}", args.format))
-        };
-        let format = all.iter().find(|format| format.name == args.format).cloned().ok_or_else(unknown)?;
-        return Ok(Chosen { format, why: "as asked for".to_string(), trials: Vec::new(), ranking: None });
+        let format = named(&all, &args.format)?;
+        return Ok(Chosen { format, why: "as asked for".to_string(), trials: Vec::new(), ranking: None, known: None });
+    }
+    if let (Place::Backend(backend, true), "auto") = (place, args.format.as_str())
+        && let Some(known) = known_product(matrix, &all, precision, backend)?
+    {
+        let (format, why) = (known.format.clone(), known.text());
+        return Ok(Chosen { format, why, trials: Vec::new(), ranking: None, known: Some(known) });
     }
     let ranking = choice::rank(matrix, &all, precision, target(place)?);
     let (best, why) = ranking.best().map_err(Failure::Input)?;
-    let mut chosen = Chosen { format: best.format.clone(), why, trials: Vec::new(), ranking: None };
+    let mut chosen = Chosen { format: best.format.clone(), why, trials: Vec::new(), ranking: None, known: None };
     if args.format == "measure" {
-        let Place::Backend(backend) = place else {
+        let Place::Backend(backend, _) = place else {
             return Err(Failure::Usage(
                 "--format measure needs a back end; solve, bench and spmv have one".to_string(),
             ));
@@ -169,6 +174,32 @@ pub(super) fn format(
     Ok(chosen)
 }
 
+/// A format by name, or a shape of one.
+pub(super) fn named(all: &[Format], name: &str) -> Result<Format, Failure> {
+    choice::named(all, name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|format| format.name.as_str()).collect();
+        Failure::Usage(format!("no format is called `{name}`; there are auto, measure, {}", names.join(", ")))
+    })
+}
+
+/// What an earlier tune chose for a product, if there is anything.
+fn known_product(
+    matrix: &Csr,
+    all: &[Format],
+    precision: Precision,
+    backend: Choice,
+) -> Result<Option<KnownProduct>, Failure> {
+    let store = Store::of_user();
+    if store.is_empty() {
+        return Ok(None);
+    }
+    // In mixed precision the loop is in f32.
+    let precision = if precision == Precision::Mixed { Precision::F32 } else { precision };
+    let (known, notices) = known_product::find(store, matrix, all, precision, backend_of(backend)?.as_ref());
+    notices.iter().for_each(|notice| eprintln!("note: {notice}"));
+    Ok(known)
+}
+
 /// Opens a back end.
 pub(super) fn backend_of(choice: Choice) -> Result<Box<dyn Backend>, Error> {
     Ok(open(choice, Arithmetic::default(), &Arc::new(Cache::of_user()))?.backend)
@@ -176,10 +207,10 @@ pub(super) fn backend_of(choice: Choice) -> Result<Box<dyn Backend>, Error> {
 
 fn target(place: Place) -> Result<Target, Failure> {
     match place {
-        Place::Nowhere(target) | Place::Backend(Choice::Interp(target)) => Ok(target),
-        Place::Backend(Choice::Cuda(_)) => Ok(Target::Cuda),
-        Place::Backend(Choice::Host) => Ok(Target::Host),
-        Place::Backend(Choice::Auto) => Ok(backend_of(Choice::Auto)?.target()),
+        Place::Nowhere(target) | Place::Backend(Choice::Interp(target), _) => Ok(target),
+        Place::Backend(Choice::Cuda(_), _) => Ok(Target::Cuda),
+        Place::Backend(Choice::Host, _) => Ok(Target::Host),
+        Place::Backend(Choice::Auto, _) => Ok(backend_of(Choice::Auto)?.target()),
     }
 }
 
@@ -211,11 +242,16 @@ impl Chosen {
         let refused = ranking.map(|ranking| {
             ranking.refused.iter().map(|(name, why)| json!({ "format": name, "why": why })).collect::<Vec<_>>()
         });
-        json!({ "why": self.why, "measured": self.trials, "ranked": ranked, "refused": refused })
+        json!({ "why": self.why, "tuned": self.known, "measured": self.trials, "ranked": ranked, "refused": refused })
     }
 }
 
 impl System {
+    /// The choice of an earlier tune that is in use.
+    pub(super) fn known(&self) -> Option<&KnownProduct> {
+        self.chosen.known.as_ref()
+    }
+
     /// The right-hand side where none is given, and the solution that it has, if that is known: the file's own, else the
     /// sums of rows, whose solution is all ones.
     pub(super) fn right_hand_side(&self) -> (Vec<f64>, Option<Vec<f64>>) {

@@ -113,6 +113,9 @@ fn choose<'l>(source: &'l Source, args: &ProgramArgs) -> Builder<'l> {
     let mut builder = Solver::builder(&source.loaded);
     if let Some(system) = &source.system {
         builder = builder.stored(&system.stored, system.facts.clone());
+        if let Some(known) = system.known() {
+            builder = builder.tuned_product(known);
+        }
     }
     if let Some(problem) = &args.problem {
         builder = builder.problem(problem);
@@ -135,6 +138,13 @@ fn choose_scheduled<'l>(source: &'l Source, args: &CompileArgs) -> Builder<'l> {
     match &args.schedule {
         Some(schedule) => builder.schedule(schedule),
         None => builder,
+    }
+}
+
+impl RunArgs {
+    /// Where a system with a matrix is solved.
+    fn place(&self) -> Place {
+        Place::Backend(self.backend, !self.untuned && self.compile.variant.is_empty())
     }
 }
 

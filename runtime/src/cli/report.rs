@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::out::Out;
 use super::progress::seconds;
 use super::table::columns;
+use crate::pipeline::element_of;
 use crate::solve::{Outcome, Report, Solver, Stages};
 use kernelwright_syntax::program::Precision;
 
@@ -143,8 +144,5 @@ pub(super) fn precision_name(precision: Precision) -> &'static str {
 
 /// Bytes of a word of the vectors that a loop moves.
 pub(super) fn word_bytes(precision: Precision) -> f64 {
-    match precision {
-        Precision::F32 | Precision::Mixed => 4.0,
-        Precision::F64 => 8.0,
-    }
+    element_of(precision).bytes() as f64
 }

@@ -12,7 +12,6 @@ use serde_json::json;
 use super::args::SolveArgs;
 use super::arrays::{self, Format};
 use super::failure::{Failure, NOT_CONVERGED};
-use super::matrix::Place;
 use super::out::Out;
 use super::progress::{Line, interrupt_flag};
 use super::verify::fact_name;
@@ -23,7 +22,7 @@ use crate::pipeline;
 use crate::solve::{Inputs, Limits, Report, Solver};
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
-    let source = source(&args.run.compile.program, Place::Backend(args.run.backend))?;
+    let source = source(&args.run.compile.program, args.run.place())?;
     if let Some(run) = march::chosen(&source.loaded, args.run.compile.program.problem.as_deref())? {
         return march::run(&source.loaded, run, args, out);
     }

@@ -5,6 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
+use kernelwright_codegen::format::Stored;
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use super::matrix::{Chosen, Place, backend_of, format, read, storage};
 use super::out::Out;
 use super::progress::seconds;
 use super::report::precision_name;
-use crate::backend::Target;
+use crate::backend::{Backend, Target};
 use crate::inputs::npy::{self, Float};
 use crate::inputs::random;
 use crate::load::load;
@@ -53,14 +54,16 @@ pub(super) fn run(args: &SpmvArgs, out: &mut Out) -> Result<u8, Failure> {
 fn measure(args: &SpmvArgs, matrix: &Csr) -> Result<Measured, Failure> {
     let x = operand(args, matrix)?;
     let declarations = args.format.formats.as_deref().map(load).transpose()?;
-    let (products, place) = (f64::from(args.repeat), Place::Backend(args.backend));
-    let chosen = format(matrix, &args.format, declarations.as_ref(), args.precision, place, products)?;
+    let tuned = !args.untuned && args.variant.is_empty();
+    let (products, place) = (f64::from(args.repeat), Place::Backend(args.backend, tuned));
+    let mut chosen = format(matrix, &args.format, declarations.as_ref(), args.precision, place, products)?;
     let begin = Instant::now();
     let stored = convert(matrix, &chosen.format)?;
     let conversion = begin.elapsed().as_secs_f64();
-    let backend = backend_of(args.backend)?;
+    let mut backend = backend_of(args.backend)?;
+    let variant = variant(args, &mut chosen, &stored, backend.as_mut())?;
     let (device, target) = (backend.describe(), backend.target());
-    let mut product = Product::compile(&stored, args.precision, &args.variant, backend)?;
+    let mut product = Product::compile(&stored, args.precision, &variant, backend)?;
     let y = product.multiply(&x)?;
     if let Some(path) = &args.out {
         write(path, &y, args.precision)?;
@@ -74,6 +77,23 @@ fn measure(args: &SpmvArgs, matrix: &Csr) -> Result<Measured, Failure> {
     });
     let cost = Cost::of(&stored.layout, args.precision);
     Ok(Measured { device, chosen, cost, conversion, time, copy, travel, sum: y.iter().sum() })
+}
+
+/// The variant of the product: what is asked for, or what an earlier tune chose, if that still holds.
+fn variant(
+    args: &SpmvArgs,
+    chosen: &mut Chosen,
+    stored: &Stored,
+    backend: &mut dyn Backend,
+) -> Result<Vec<(String, String)>, Failure> {
+    let Some(known) = &chosen.known else { return Ok(args.variant.clone()) };
+    if let Err(why) = known.holds(stored, args.precision, backend) {
+        eprintln!("note: of what was tuned only the format is used: {why}");
+        chosen.known = None;
+        return Ok(Vec::new());
+    }
+    known.set_threads(backend)?;
+    Ok(known.variant.clone())
 }
 
 fn text(args: &SpmvArgs, name: &str, matrix: &Csr, measured: &Measured, out: &mut Out) -> Result<(), Failure> {

@@ -6,24 +6,32 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
 use super::args::TuneArgs;
 use super::arrays;
+use super::bench_spmv::kinds;
 use super::failure::Failure;
+use super::matrix::{named, read};
 use super::out::Out;
 use super::progress::{interrupt_flag, seconds};
 use super::table::columns;
+use super::{bench_dg, march};
 use crate::backend::open::open;
 use crate::backend::{Arithmetic, KernelInfo};
 use crate::cache::Cache;
-use crate::load::{Loaded, load};
+use crate::load::{Loaded, from_text, load};
+use crate::march::{Bound, Changes};
+use crate::matrix::Csr;
 use crate::solve::{Builder, Solver};
+use crate::sparse::choice;
+use crate::tune::matrix::{self, Asked};
 use crate::tune::record::{Kind, Record, Verdict};
 use crate::tune::report::{Finalist, KernelReport, Report};
 use crate::tune::store::Store;
 use crate::tune::strategy::Choice;
-use crate::tune::{BUDGET, Ended, Options, Progress, key, plot};
+use crate::tune::{self, BUDGET, Ended, Options, Progress, Watch, key, plot};
 
 pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
     if let Some(path) = &args.import {
@@ -32,17 +40,9 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
     if args.show || args.export.is_some() {
         return kept(args, out);
     }
-    let Some(file) = &args.file else {
-        return Err(Failure::Usage("tune needs a FILE (or --show, --export or --import)".to_string()));
-    };
-    let loaded = load(file)?;
-    let mut builder = choose(&loaded, args).backend(args.backend);
-    if let Some(schedule) = &args.schedule {
-        builder = builder.schedule(schedule);
-    }
     let stop = interrupt_flag();
     let mut line = Line::new();
-    let result = builder.tune_now(&options(args), &mut |progress| {
+    let result = found(args, &mut |progress| {
         line.update(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -55,6 +55,73 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
         std::fs::write(path, plot::svg(&report)).map_err(|error| arrays::failed(path, &error))?;
     }
     Ok(0)
+}
+
+/// Tunes what the arguments name.
+fn found(args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
+    match (&args.file, &args.matrix, &args.kind) {
+        (Some(file), None, None) => program(&named_program(file)?, args, watch),
+        (None, Some(path), None) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            product(&name, &read(path)?.csr, args, watch)
+        }
+        (None, None, Some(kind)) => {
+            let kinds = kinds(std::slice::from_ref(kind), args.scale.unwrap_or(1.0))?;
+            product(kind, &kinds[0].build(), args, watch)
+        }
+        (None, None, None) => {
+            let message = "tune needs a FILE or a --matrix (or --show, --export or --import)";
+            Err(Failure::Usage(message.to_string()))
+        }
+        _ => Err(Failure::Usage("a FILE, a --matrix or a --kind, one of them".to_string())),
+    }
+}
+
+fn program(loaded: &Loaded, args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
+    if let Some(run) = march::chosen(loaded, args.problem.as_deref())? {
+        let bound = bound(loaded, run, args)?;
+        bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        let opened = open(args.backend, Arithmetic::Contracted, &std::sync::Arc::new(Cache::of_user()))?;
+        let (mut report, _) = tune::system::tune(&bound, opened.backend, Store::of_user(), &options(args), watch)?;
+        report.notices.splice(0..0, opened.notices);
+        return Ok(report);
+    }
+    if args.mesh.is_some() {
+        let message = "--mesh is for problems of systems; this one is of an operator";
+        return Err(Failure::Usage(message.to_string()));
+    }
+    let mut builder = choose(loaded, args).backend(args.backend);
+    if let Some(schedule) = &args.schedule {
+        builder = builder.schedule(schedule);
+    }
+    Ok(builder.tune_now(&options(args), watch)?)
+}
+
+/// A problem of a system, with what the arguments set.
+fn bound(loaded: &Loaded, run: usize, args: &TuneArgs) -> Result<Bound, Failure> {
+    let (mesh, set, precision) = (args.mesh.clone(), args.set.clone(), args.precision);
+    Ok(Bound::new(loaded, run, &Changes { mesh, set, precision, ..Changes::default() })?)
+}
+
+/// A program by name; `dg` is the model problem of `bench`.
+fn named_program(file: &str) -> Result<Loaded, Failure> {
+    Ok(if bench_dg::meant(file) { from_text("dg.kw", bench_dg::MODEL.to_string())? } else { load(file)? })
+}
+
+/// Tunes the product of a matrix.
+fn product(name: &str, matrix: &Csr, args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
+    let declarations = args.format.formats.as_deref().map(load).transpose()?;
+    let all = choice::formats(declarations.as_ref().map(|loaded| &loaded.program));
+    let formats = if args.format.format == "auto" { all } else { vec![named(&all, &args.format.format)?] };
+    let precision = args.precision.unwrap_or(Precision::F64);
+    if precision == Precision::Mixed {
+        return Err(Failure::Usage("a product is in f32 or f64".to_string()));
+    }
+    let asked = Asked { name: name.to_string(), matrix, formats, precision };
+    let opened = open(args.backend, Arithmetic::default(), &std::sync::Arc::new(Cache::of_user()))?;
+    let (mut report, _) = matrix::tune(&asked, opened.backend, Store::of_user(), &options(args), watch)?;
+    report.notices.splice(0..0, opened.notices);
+    Ok(report)
 }
 
 /// The problem that the arguments name, with what they set.
@@ -147,12 +214,15 @@ fn text(report: &Report, out: &mut Out) -> Result<(), Failure> {
     let compiled = format!("{} candidates compiled, {} failed", report.candidates, report.failed);
     let known = format!("{} known from before", report.remembered);
     out.line(format!("{compiled}, {known}; {:.1} s, {ended} ({})", report.wall_seconds, report.strategy))?;
-    out.line("\nSchedules under the default variant")?;
+    if !report.schedules.is_empty() {
+        out.line(format!("\n{} under the default variant", report.nouns.choices))?;
+    }
     let rows: Vec<Vec<String>> = report
         .schedules
         .iter()
         .map(|trial| {
-            let time = trial.seconds.map_or(trial.reason.clone(), |time| format!("{} an iteration", seconds(time)));
+            let time =
+                trial.seconds.map_or(trial.reason.clone(), |time| format!("{} {}", seconds(time), report.nouns.one));
             vec![format!("  {}", trial.schedule), format!("{:.2} words", trial.words), time]
         })
         .collect();
@@ -160,14 +230,14 @@ fn text(report: &Report, out: &mut Out) -> Result<(), Failure> {
     if !report.kernels.is_empty() {
         kernels(report, out)?;
     }
-    out.line("\nWhole iterations")?;
+    out.line(format!("\n{}", report.nouns.whole))?;
     let title = ["  ", "", "time", "gain", "of copy"].map(String::from).to_vec();
     let mut rows = vec![title];
     rows.push(finalist(report, "default", &report.default));
     rows.push(finalist(report, "best", &report.best));
     columns(&rows).iter().try_for_each(|line| out.line(line))?;
     let settings: Vec<String> = report.best.variant.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    out.line(format!("\n  schedule {}", report.best.schedule))?;
+    out.line(format!("\n  {} {}", report.nouns.choice, report.best.schedule))?;
     for setting in settings {
         out.line(format!("  {setting}"))?;
     }
@@ -235,10 +305,13 @@ fn kept(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
     let records = match &args.file {
         None => store.read_all(),
         Some(file) => {
-            let loaded = load(file)?;
-            let (_, problem) = choose(&loaded, args).chosen()?;
+            let loaded = named_program(file)?;
             let opened = open(args.backend, Arithmetic::default(), &std::sync::Arc::new(Cache::of_user()))?;
-            store.read(&key::family(&loaded.program, &problem, opened.backend.as_ref())?)
+            let backend = opened.backend.as_ref();
+            match march::chosen(&loaded, args.problem.as_deref())? {
+                Some(run) => store.read(&tune::system::family(&bound(&loaded, run, args)?, backend)),
+                None => store.read(&key::family(&loaded.program, &choose(&loaded, args).chosen()?.1, backend)?),
+            }
         }
     };
     store.take_notices().iter().for_each(|notice| eprintln!("note: {notice}"));

@@ -63,6 +63,8 @@ pub struct Bound {
     pub initial: Vec<f64>,
     /// Parts of the variant of the kernels that are not the default's.
     pub variant: Vec<(String, String)>,
+    /// Threads that run the kernels, where they are not all.
+    pub threads: Option<usize>,
     /// What a user should know.
     pub notes: Vec<String>,
 }
@@ -101,8 +103,9 @@ impl Bound {
         plain.verify(system.boundaries.len()).map_err(|error| Error::Internal(error.to_string()))?;
         let materials = materials(&run, &source, &mesh, &mut notes)?;
         hyperbolic(&run, &source, &mesh, &materials)?;
-        let (variant, initial) = (changes.variant.clone(), Vec::new());
-        let mut bound = Bound { run, source, system, mesh, plain, element, materials, initial, variant, notes };
+        let (variant, initial, threads) = (changes.variant.clone(), Vec::new(), None);
+        let mut bound =
+            Bound { run, source, system, mesh, plain, element, materials, initial, variant, threads, notes };
         bound.initial = bound.nodal(&bound.run.initial.iter().map(Some).collect::<Vec<_>>(), 0.0);
         // What begins on another mesh need not make sense on this one.
         match stands_in || bound.initial.iter().all(|value| value.is_finite()) {

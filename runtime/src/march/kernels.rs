@@ -3,7 +3,9 @@
 //! Time advances on the device: the clock holds time, dt, the number of steps and the time of step 0. Where one kernel
 //! makes a whole stage, the state is in one of two buffers, by parity; steps are recorded once for each parity.
 
-use kernelwright_codegen::galerkin::map::{Options, Target as MapTarget, map};
+use std::collections::BTreeSet;
+
+use kernelwright_codegen::galerkin::map::{Options, map};
 use kernelwright_codegen::galerkin::module::{Contents, Launch, Module};
 use kernelwright_codegen::galerkin::system::System;
 use kernelwright_codegen::kernel::Element;
@@ -12,6 +14,10 @@ use kernelwright_syntax::program::Precision;
 use super::{Bound, Engine, shapes};
 use crate::backend::{Backend, BufferHandle, KernelHandle, Recorded, Target};
 use crate::solve::Error;
+use crate::tune::known::set_threads;
+
+/// A system, its parameters, and one number per material for each element.
+pub type Numbers<'p> = (&'p System, &'p [f64], &'p [Vec<f64>]);
 
 /// Kernels and buffers of a system on a back end.
 pub struct KernelEngine {
@@ -30,15 +36,11 @@ pub struct KernelEngine {
 /// # Errors
 /// A part of a variant that does not exist.
 pub fn options(bound: &Bound, system: &System, target: Target) -> Result<Options, Error> {
-    let target = match target {
-        Target::Cuda => MapTarget::Cuda,
-        Target::Host => MapTarget::Host,
-    };
     let precision = match bound.run.precision {
         Precision::F32 => Element::F32,
         Precision::F64 | Precision::Mixed => Element::F64,
     };
-    let mut options = Options::new(target, precision, bound.element.order, system);
+    let mut options = Options::new(target.into(), precision, bound.element.order, system);
     for (key, value) in &bound.variant {
         shapes::change(&mut options.variant, key, value).map_err(Error::Usage)?;
     }
@@ -74,35 +76,78 @@ impl KernelEngine {
         mut backend: Box<dyn Backend>,
         options: &Options,
     ) -> Result<KernelEngine, Error> {
+        set_threads(bound.threads, backend.as_mut())?;
         let module = map(system, &bound.plain, options).map_err(|error| Error::Input(error.to_string()))?;
+        KernelEngine::load_module((system, &bound.run.params, &bound.materials), module, backend)
+    }
+
+    /// Compiles a module.
+    ///
+    /// # Errors
+    /// A back end that fails.
+    pub fn load_module(
+        numbers: Numbers<'_>,
+        module: Module,
+        mut backend: Box<dyn Backend>,
+    ) -> Result<KernelEngine, Error> {
         let kernels = backend.compile(&module.kernels)?;
+        KernelEngine::loaded(numbers, module, kernels, backend)
+    }
+
+    /// An engine from the compiled kernels of a module.
+    ///
+    /// # Errors
+    /// A back end that fails; the buffers, not the kernels, are given back then.
+    pub fn loaded(
+        numbers: Numbers<'_>,
+        module: Module,
+        kernels: Vec<KernelHandle>,
+        mut backend: Box<dyn Backend>,
+    ) -> Result<KernelEngine, Error> {
         let mut buffers = Vec::new();
-        for buffer in &module.buffers {
-            let handle = backend.allocate(buffer.element, buffer.len)?;
-            if let Contents::Values(values) = &buffer.contents {
-                backend.write(handle, values)?;
+        match fill(numbers, &module, backend.as_mut(), &mut buffers)
+            .and_then(|()| record(&module, &kernels, &buffers, backend.as_mut()))
+        {
+            Ok(step) => {
+                let stages = numbers.0.step.stages.len();
+                Ok(KernelEngine { backend, module, kernels, buffers, step, parity: 0, stages })
             }
-            buffers.push(handle);
+            Err(error) => {
+                buffers.into_iter().for_each(|buffer| backend.free(buffer));
+                Err(error)
+            }
         }
-        if let Some(params) = module.params {
-            backend.write(buffers[params], &bound.run.params)?;
-        }
-        if let Some(materials) = module.materials {
-            let count = system.materials.len();
-            let columns: Vec<Vec<f64>> =
-                (0..count).map(|number| bound.materials.iter().map(|own| own[number]).collect()).collect();
-            backend.write(buffers[materials], &module.spread(&columns))?;
-        }
-        let resolve = |launch: &Launch| {
-            (kernels[launch.kernel], launch.args.iter().map(|buffer| buffers[*buffer]).collect::<Vec<_>>())
-        };
-        let mut record = |parity: usize| {
-            let launches: Vec<_> = module.step[parity].iter().map(resolve).collect();
-            backend.record(&launches)
-        };
-        let step = [record(0)?, record(1)?];
-        let stages = system.step.stages.len();
-        Ok(KernelEngine { backend, module, kernels, buffers, step, parity: 0, stages })
+    }
+
+    /// Gives everything back.
+    pub fn close(mut self) {
+        self.step.into_iter().for_each(|step| self.backend.forget(step));
+        self.buffers.iter().for_each(|buffer| self.backend.free(*buffer));
+        self.backend.release(&self.kernels);
+    }
+
+    /// Makes what kernels must write no number: the state, the other registers, the rate.
+    ///
+    /// # Errors
+    /// A failing back end.
+    pub fn poison(&mut self) -> Result<(), Error> {
+        let layout = self.module.layout;
+        let nothing = layout.scatter(&vec![f64::NAN; layout.elements * layout.components * layout.nodes]);
+        let written: BTreeSet<usize> =
+            self.module.registers.iter().chain(&self.module.state).chain([&self.module.rate_output]).copied().collect();
+        written.into_iter().try_for_each(|buffer| Ok(self.backend.write(self.buffers[buffer], &nothing)?))
+    }
+
+    /// Launches of a step, the first (`turn` 0) from where [`load`](Engine::load) puts the state, the second from where
+    /// that leaves it.
+    pub fn step_launches(&self, turn: usize) -> Vec<(KernelHandle, Vec<BufferHandle>)> {
+        let parity = if turn == 0 { 0 } else { self.module.parity_after(0, self.stages) };
+        resolved(&self.module.step[parity], &self.kernels, &self.buffers)
+    }
+
+    /// Bytes of a value of the state.
+    pub fn real_bytes(&self) -> u64 {
+        self.module.buffers[self.module.state[0]].element.bytes()
     }
 
     fn launch(&mut self, launches: &[Launch]) -> Result<(), Error> {
@@ -138,6 +183,54 @@ impl KernelEngine {
         self.parity = self.module.parity_after(self.parity, self.stages);
         Ok(seconds)
     }
+}
+
+/// Allocates the buffers of a module and brings everything to them that does not change.
+fn fill(
+    (system, params, materials): Numbers<'_>,
+    module: &Module,
+    backend: &mut dyn Backend,
+    buffers: &mut Vec<BufferHandle>,
+) -> Result<(), Error> {
+    for buffer in &module.buffers {
+        let handle = backend.allocate(buffer.element, buffer.len)?;
+        buffers.push(handle);
+        if let Contents::Values(values) = &buffer.contents {
+            backend.write(handle, values)?;
+        }
+    }
+    if let Some(number) = module.params {
+        backend.write(buffers[number], params)?;
+    }
+    if let Some(number) = module.materials {
+        let count = system.materials.len();
+        let columns: Vec<Vec<f64>> =
+            (0..count).map(|number| materials.iter().map(|own| own[number]).collect()).collect();
+        backend.write(buffers[number], &module.spread(&columns))?;
+    }
+    Ok(())
+}
+
+/// One step, from each parity.
+fn record(
+    module: &Module,
+    kernels: &[KernelHandle],
+    buffers: &[BufferHandle],
+    backend: &mut dyn Backend,
+) -> Result<[Recorded; 2], Error> {
+    let mut one = |parity: usize| backend.record(&resolved(&module.step[parity], kernels, buffers));
+    Ok([one(0)?, one(1)?])
+}
+
+fn resolved(
+    launches: &[Launch],
+    kernels: &[KernelHandle],
+    buffers: &[BufferHandle],
+) -> Vec<(KernelHandle, Vec<BufferHandle>)> {
+    let one = |launch: &Launch| {
+        (kernels[launch.kernel], launch.args.iter().map(|buffer| buffers[*buffer]).collect::<Vec<_>>())
+    };
+    launches.iter().map(one).collect()
 }
 
 impl Engine for KernelEngine {

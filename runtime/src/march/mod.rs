@@ -7,7 +7,7 @@
 mod bound;
 pub mod engine;
 mod kernels;
-mod shapes;
+pub(crate) mod shapes;
 mod spectrum;
 mod norms;
 mod probes;
@@ -17,7 +17,7 @@ mod marcher;
 pub use bound::{Bound, Changes, Extent};
 pub use checkpoint::Checkpoint;
 pub use engine::{DirectEngine, Engine, Made};
-pub use kernels::{KernelEngine, module};
+pub use kernels::{KernelEngine, module, options};
 pub use marcher::{Events, Marcher, Outcome, Progress, Report};
 pub use norms::Norms;
 pub use probes::{Probe, find};

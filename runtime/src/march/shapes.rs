@@ -6,6 +6,30 @@ use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Variant};
 const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, unroll, gather, resident=N, \
                     fields|matrices=shared|cache, geometry=stored|vertices, prefetch|symmetric=yes|no";
 
+/// The value of a part of a variant, as [`change`] reads it; empty if there is no such part.
+pub fn value(variant: &Variant, key: &str) -> String {
+    let home = |home: Home| if home == Home::Shared { "shared" } else { "cache" };
+    match key {
+        "fusion" => match variant.fusion {
+            Fusion::One => "one".to_string(),
+            Fusion::Two => "two".to_string(),
+            Fusion::Three => "three".to_string(),
+        },
+        "parallel" => variant.parallel.to_string(),
+        "inline" => variant.inline.to_string(),
+        "rows" => variant.rows.to_string(),
+        "sequential" => variant.sequential.to_string(),
+        "unroll" => variant.unroll.to_string(),
+        "gather" => variant.gather.to_string(),
+        "resident" => variant.resident.unwrap_or(0).to_string(),
+        "fields" => home(variant.fields).to_string(),
+        "matrices" => home(variant.matrices).to_string(),
+        "geometry" => if variant.geometry == Geometry::Stored { "stored" } else { "vertices" }.to_string(),
+        "prefetch" => if variant.prefetch { "yes" } else { "no" }.to_string(),
+        _ => String::new(),
+    }
+}
+
 /// Changes one part of a variant.
 ///
 /// # Errors

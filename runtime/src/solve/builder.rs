@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use kernelwright_codegen::format::{self, Stored};
 use kernelwright_codegen::loops::Program as Loops;
+use kernelwright_codegen::map::Work;
 use kernelwright_codegen::math::{self, KnownFact};
 use kernelwright_codegen::module::Module;
 use kernelwright_codegen::plan::Plan;
@@ -24,6 +25,7 @@ use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::pipeline;
 use crate::sparse::cost::bytes_of;
+use crate::tune::known_product::KnownProduct;
 use crate::tune::store::Store;
 use crate::tune::{self, known};
 
@@ -49,6 +51,8 @@ pub struct Builder<'l> {
     /// Where choices are kept, if not in the user's store.
     store: Option<PathBuf>,
     stored: Option<(&'l Stored, Vec<KnownFact>)>,
+    /// What an earlier tune chose for products of the matrix.
+    product: Option<&'l KnownProduct>,
 }
 
 impl<'l> Builder<'l> {
@@ -69,6 +73,7 @@ impl<'l> Builder<'l> {
             tune: None,
             store: None,
             stored: None,
+            product: None,
         }
     }
 
@@ -193,6 +198,12 @@ impl<'l> Builder<'l> {
     /// Vectors of a solve are in the order of the matrix, also where the format stores its rows in another.
     pub fn stored(mut self, matrix: &'l Stored, facts: Vec<KnownFact>) -> Self {
         self.stored = Some((matrix, facts));
+        self
+    }
+
+    /// Kernels with products of the matrix are as an earlier tune chose.
+    pub fn tuned_product(mut self, known: &'l KnownProduct) -> Self {
+        self.product = Some(known);
         self
     }
 
@@ -369,16 +380,41 @@ impl<'l> Builder<'l> {
         if let Some(known) = &known {
             variant = known.variant.as_slice();
             notices.push(known.text());
-            if let Some(threads) = known.threads {
-                backend.set_threads(threads)?;
-            }
+            known::set_threads(known.threads, backend.as_mut())?;
         }
-        let mut solver = self.load_plan(planned.plan(), variant, (number, problem), backend)?;
+        let product = self.product_parts(planned.plan(), backend.as_mut(), &problem, &mut notices)?;
+        let variant = [product.as_slice(), variant].concat();
+        let mut solver = self.load_plan(planned.plan(), &variant, (number, problem), backend)?;
         solver.compile_time = begin.elapsed();
         solver.stages.plan = planning;
         solver.tuned = known;
         solver.notices.splice(0..0, notices);
         Ok(solver)
+    }
+
+    /// What an earlier tune chose for the product of the matrix, for the sweeps that have one.
+    fn product_parts(
+        &self,
+        plan: &Plan,
+        backend: &mut dyn Backend,
+        problem: &Problem,
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let Some(known) = self.product else { return Ok(Vec::new()) };
+        known.set_threads(backend)?;
+        let sweeps = plan.program.sweeps.iter().filter(|sweep| Work::of(&plan.program, sweep) == Work::Rows);
+        let named = |name: &str| {
+            let parts = known.variant.iter().map(move |(key, value)| (format!("{name}.{key}"), value.clone()));
+            parts.collect::<Vec<_>>()
+        };
+        let parts: Vec<_> = sweeps.flat_map(|sweep| named(&sweep.name)).collect();
+        match pipeline::module(&plan.program, backend.target(), problem.precision, problem.iterations, &parts) {
+            Ok(_) => Ok(parts),
+            Err(why) => {
+                notices.push(format!("of what was tuned only the format is used: {why}"));
+                Ok(Vec::new())
+            }
+        }
     }
 
     /// Loads one plan under one variant.

@@ -15,7 +15,7 @@ use kernelwright_codegen::math;
 use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::Error;
-use super::cursor::{Cursor, Step};
+use super::cursor::Step;
 use super::outcome::Stages;
 use super::queue::Queue;
 use super::raise::Raises;
@@ -150,11 +150,6 @@ impl Engine {
         self.device.module.vector_len as usize
     }
 
-    /// Elements of a data array of the operator.
-    pub fn data_len(&self, number: usize) -> usize {
-        data_len(&self.program.operator, number) as usize
-    }
-
     /// Sets the parameters of the operator, then those of the solver.
     pub fn set_params(&mut self, values: &[f64]) -> Result<(), Error> {
         expect_len("parameters", values.len(), param_count(&self.program))?;
@@ -166,7 +161,7 @@ impl Engine {
     pub fn set_data<'v>(&mut self, number: usize, values: impl Into<VectorRef<'v>>) -> Result<(), Error> {
         let values = values.into();
         let name = &self.program.operator.data[number].name;
-        expect_len(&format!("data `{name}`"), values.len(), self.data_len(number))?;
+        expect_len(&format!("data `{name}`"), values.len(), data_len(&self.program.operator, number) as usize)?;
         self.stale = true;
         self.device.write_from(self.device.data[number], values)
     }
@@ -180,7 +175,7 @@ impl Engine {
             Contents::U64(values) => Integers::U64(values),
         };
         let name = &self.program.operator.data[number].name;
-        expect_len(&format!("array `{name}`"), values.len(), self.data_len(number))?;
+        expect_len(&format!("array `{name}`"), values.len(), data_len(&self.program.operator, number) as usize)?;
         let device = &mut self.device;
         device.flush()?;
         Ok(device.backend.write_integers(device.data[number], values)?)
@@ -242,12 +237,7 @@ impl Engine {
             Section::Residual => &self.program.residual,
             Section::Finish => &self.program.finish,
         };
-        self.device.clear_status()?;
-        let mut cursor = Cursor::over(&[control]);
-        while let Some(step) = cursor.next() {
-            self.device.perform(step)?;
-        }
-        Ok(self.device.status()?.0)
+        self.device.run(control)
     }
 
     fn write_role(&mut self, what: &str, role: Role, values: VectorRef) -> Result<(), Error> {
@@ -289,12 +279,8 @@ impl Device {
             self.vectors.push(versions?);
         }
         for (number, data) in program.operator.data.iter().enumerate() {
-            let element = match &data.stored {
-                Some(array) => element_of(array.kind, real),
-                None if data.profile => Element::F64,
-                None => real,
-            };
-            self.data.push(self.backend.allocate(element, data_len(&program.operator, number).max(1))?);
+            self.data
+                .push(self.backend.allocate(data_element(data, real), data_len(&program.operator, number).max(1))?);
         }
         for buffer in &self.module.buffers {
             self.buffers.push(self.backend.allocate(buffer.element, buffer.len.max(1))?);
@@ -484,12 +470,15 @@ impl Device {
     }
 }
 
-fn element_of(kind: Kind, real: Element) -> Element {
-    match kind {
-        Kind::Real => real,
-        Kind::U16 => Element::U16,
-        Kind::U32 => Element::U32,
-        Kind::U64 => Element::I64,
+/// The element type of a data array beside vectors of a real type.
+pub(crate) fn data_element(data: &math::Data, real: Element) -> Element {
+    match data.stored.as_ref().map(|array| array.kind) {
+        Some(Kind::Real) => real,
+        Some(Kind::U16) => Element::U16,
+        Some(Kind::U32) => Element::U32,
+        Some(Kind::U64) => Element::I64,
+        None if data.profile => Element::F64,
+        None => real,
     }
 }
 

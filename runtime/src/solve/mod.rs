@@ -17,6 +17,7 @@ mod outcome;
 pub use builder::Builder;
 pub use driver::{Limits, Watch};
 pub use engine::Engine;
+pub(crate) use engine::data_element;
 pub use outcome::{Outcome, Progress, Report, Stages, Timings, Traffic};
 pub use solver::{Guess, Inputs, Solution, Solver};
 

@@ -12,7 +12,6 @@ use std::time::Instant;
 
 use kernelwright_codegen::correct::transfer::Transfer;
 use kernelwright_codegen::loops::{Program, Role, ScalarId, VectorId, status};
-use kernelwright_codegen::map;
 use kernelwright_codegen::module::Module;
 
 use super::Error;
@@ -21,7 +20,7 @@ use super::engine::{Engine, Section};
 use super::outcome::{Outcome, Progress, Report, Timings};
 use super::verdict::{GAIN, INCOMPATIBLE, NEAR_ATTAINABLE, attainable};
 use crate::backend::shared::Shared;
-use crate::backend::{Backend, BufferHandle, KernelHandle, Target};
+use crate::backend::{Backend, BufferHandle, KernelHandle};
 use kernelwright_codegen::kernel::Element;
 
 /// Smallest reduction of the residual that is asked of one run of the loop: about where its own recurrence and the
@@ -65,10 +64,7 @@ impl Refinement {
     ) -> Result<Self, Error> {
         let (program, residual) = program;
         let mut shared = backend.clone();
-        let target = match shared.target() {
-            Target::Cuda => map::Target::Cuda,
-            Target::Host => map::Target::Host,
-        };
+        let target = shared.target().into();
         let len = module.vector_len;
         let kernels = [Transfer::Assign, Transfer::Add, Transfer::Clear].map(|t| t.kernel(target, len));
         let engine = Engine::new(program, module, Box::new(backend.clone()), limit)?;

@@ -202,16 +202,6 @@ impl Solver {
         self.engine.into_backend()
     }
 
-    /// Changes when a solve ends, within the limit it was compiled for.
-    pub(crate) fn limit(&mut self, tolerance: f64, iterations: u32) {
-        (self.problem.tolerance, self.problem.iterations) = (tolerance, iterations);
-    }
-
-    /// Threads that run kernels; see [`Engine::set_threads`].
-    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-
     /// How long compiling took.
     pub fn stages(&self) -> &Stages {
         &self.stages

@@ -4,7 +4,6 @@
 use std::time::Instant;
 
 use kernelwright_codegen::format;
-use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::{Format, Precision};
 use serde::Serialize;
 
@@ -15,6 +14,7 @@ use crate::backend::cuda::cusparse::{self, Cusparse, Stored};
 use crate::backend::{Backend, Target};
 use crate::inputs::random;
 use crate::matrix::Csr;
+use crate::pipeline::element_of;
 use crate::solve::Error;
 
 /// Cells for every entry beyond which a format is left out.
@@ -77,14 +77,16 @@ impl Measured {
 }
 
 /// What a result may differ from the product in f64: gamma_n |A| |x| in each row.
-struct Reference {
-    x: Vec<f64>,
+pub(crate) struct Reference {
+    /// The operand.
+    pub(crate) x: Vec<f64>,
     y: Vec<f64>,
     magnitude: Vec<f64>,
 }
 
 impl Reference {
-    fn of(matrix: &Csr) -> Reference {
+    /// A random operand and its product.
+    pub(crate) fn of(matrix: &Csr) -> Reference {
         let x = random::fill(SEED, 0, matrix.columns());
         let magnitude = |row| matrix.row(row).map(|(column, value): (usize, f64)| (value * x[column]).abs()).sum();
         let magnitude = (0..matrix.rows()).map(magnitude).collect();
@@ -92,7 +94,7 @@ impl Reference {
     }
 
     /// The first row that is wrong.
-    fn fault(&self, matrix: &Csr, y: &[f64], precision: Precision) -> Option<String> {
+    pub(crate) fn fault(&self, matrix: &Csr, y: &[f64], precision: Precision) -> Option<String> {
         let roundoff = match precision {
             Precision::F32 | Precision::Mixed => f64::from(f32::EPSILON) / 2.0,
             Precision::F64 => f64::EPSILON / 2.0,
@@ -237,10 +239,7 @@ impl<'m> Bench<'m> {
         precision: Precision,
         sorted: bool,
     ) -> Vec<Measured> {
-        let real = match precision {
-            Precision::F32 | Precision::Mixed => Element::F32,
-            Precision::F64 => Element::F64,
-        };
+        let real = element_of(precision);
         let mark = if sorted { " sorted" } else { "" };
         let blank = |name: &str| Measured::new(format!("{name}{mark}"), true, precision);
         let products = match library.measure(stored, &self.reference.x, real) {

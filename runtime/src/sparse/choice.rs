@@ -7,7 +7,7 @@
 
 use kernelwright_codegen::format::{self, Layout};
 use kernelwright_syntax::library;
-use kernelwright_syntax::program::{Coding, Format, Level, Precision, Program};
+use kernelwright_syntax::program::{Coding, Format, Height, Level, Order, Precision, Program};
 
 use super::cost::{Cost, bytes_of};
 use crate::backend::Target;
@@ -52,6 +52,41 @@ pub fn formats(program: Option<&Program>) -> Vec<Format> {
         Some(program) => program.format_names().iter().filter_map(|name| program.format(name)).collect(),
         None => library::format_names().filter_map(library::format).collect(),
     }
+}
+
+/// Rows of a chunk, and of a window in which rows are sorted, that are worth trying.
+const HEIGHTS: [u64; 4] = [16, 32, 64, 128];
+const WINDOWS: [Option<u64>; 3] = [Some(512), Some(16_384), None];
+
+/// A format in other shapes: chunks of other heights, other windows of sorted rows. Their names say which, as in
+/// `sell_c_sigma/64` and `sell_c_sigma/window=none`.
+pub fn shapes(format: &Format) -> Vec<Format> {
+    let named = |ending: String, change: &dyn Fn(&mut Format)| {
+        let mut shape = Format { name: format!("{}/{ending}", format.name), ..format.clone() };
+        change(&mut shape);
+        shape
+    };
+    let mut shapes = Vec::new();
+    if let Height::Rows(own) = format.height
+        && own > 1
+    {
+        let others = HEIGHTS.into_iter().filter(|rows| *rows != own);
+        shapes.extend(others.map(|rows| named(rows.to_string(), &|format| format.height = Height::Rows(rows))));
+    }
+    if let Order::Sorted { window: own } = format.order {
+        let others = WINDOWS.into_iter().filter(|window| *window != own);
+        shapes.extend(others.map(|window| {
+            let word = window.map_or("none".to_string(), |rows| rows.to_string());
+            named(format!("window={word}"), &|format| format.order = Order::Sorted { window })
+        }));
+    }
+    shapes
+}
+
+/// The format of a name, in a list or a shape of one there.
+pub fn named(formats: &[Format], name: &str) -> Option<Format> {
+    let own = formats.iter().find(|format| format.name == name).cloned();
+    own.or_else(|| formats.iter().flat_map(shapes).find(|format| format.name == name))
 }
 
 /// Speeds of a target.

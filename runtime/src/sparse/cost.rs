@@ -4,12 +4,11 @@ use kernelwright_codegen::format::{Array, Layout, Prediction, Role};
 use kernelwright_syntax::program::Precision;
 use serde::Serialize;
 
+use crate::pipeline::element_of;
+
 /// Bytes of an element of a vector; in mixed precision, of the vectors of the loop.
 pub fn bytes_of(precision: Precision) -> u64 {
-    match precision {
-        Precision::F32 | Precision::Mixed => 4,
-        Precision::F64 => 8,
-    }
+    element_of(precision).bytes()
 }
 
 /// Costs of a matrix in a format.

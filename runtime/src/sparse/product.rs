@@ -123,7 +123,7 @@ impl Product {
 }
 
 /// One sweep: the product, nothing else.
-fn program(stored: &Stored) -> Program {
+pub fn program(stored: &Stored) -> Program {
     let at = |vector: usize| Version { vector: VectorId(vector), ahead: 0 };
     let value = |name: &str, kind: ValueKind, text: Option<&str>| Value {
         name: name.to_string(),

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::kernel::{Access, Element, Kernel, Space};
 use kernelwright_codegen::loops::{self, ScalarId, Version};
 use kernelwright_codegen::math;
@@ -11,8 +12,9 @@ use kernelwright_codegen::module::{Arg, Launch, Module};
 
 use super::kit::Kit;
 use super::proof::Reference;
-use crate::backend::{Backend, BackendError, BufferHandle, KernelHandle};
+use crate::backend::{Backend, BackendError, BufferHandle, Integers, KernelHandle};
 use crate::inputs::random;
+use crate::solve::data_element;
 
 /// Bytes beyond which no cache keeps a kernel's vectors from one launch to the next.
 const CACHE: u64 = 256 << 20;
@@ -56,8 +58,8 @@ impl Step {
 pub struct Inputs {
     /// Parameters of the operator, then of the solver.
     pub params: Vec<f64>,
-    /// Data arrays of the operator.
-    pub data: Vec<Vec<f64>>,
+    /// Data arrays of the operator, or the arrays of a stored matrix.
+    pub data: Vec<Contents>,
 }
 
 impl Inputs {
@@ -67,7 +69,8 @@ impl Inputs {
         let len = |data: &math::Data| -> u64 {
             data.axes.iter().map(|axis| grid.axes[*axis].size + u64::from(data.half == Some(*axis))).product()
         };
-        let numbers = |(n, data)| random::fill(40 + n as u64, 0, len(data) as usize).iter().map(|x| 1.0 + x).collect();
+        let drawn = |n: usize, len: u64| random::fill(40 + n as u64, 0, len as usize).iter().map(|x| 1.0 + x).collect();
+        let numbers = |(n, data)| Contents::Real(drawn(n, len(data)));
         Inputs { params: self.params.clone(), data: operator.data.iter().enumerate().map(numbers).collect() }
     }
 }
@@ -160,9 +163,8 @@ impl<'p> Bench<'p> {
         }
         let history_len = module_extent(module, step, Arg::History).unwrap_or(1);
         let mut data = Vec::new();
-        for (about, values) in program.operator.data.iter().zip(&inputs.data) {
-            let element = if about.profile { Element::F64 } else { real };
-            data.push(room.filled(element, values.len() as u64, values)?);
+        for (about, contents) in program.operator.data.iter().zip(&inputs.data) {
+            data.push(room.contents(data_element(about, real), contents)?);
         }
         let count = program.operator.tables.len();
         let tables = module.buffers[..count].iter().map(|buffer| room.empty(buffer.element, buffer.len));
@@ -220,10 +222,12 @@ impl<'p> Bench<'p> {
         self.kit.close(backend);
     }
 
-    /// Bytes that a launch reads and writes at least: each vector once.
+    /// Bytes that a launch reads and writes at least: each vector and each array of a matrix once.
     pub fn bytes(&self, module: &Module) -> u64 {
-        let size = if module.real == Element::F32 { 4 } else { 8 };
-        (self.read.len() + self.written.len()) as u64 * module.vector_len * size
+        let real = module.real.bytes();
+        let matrix = self.program.operator.data.iter().filter_map(|data| data.stored.as_ref());
+        let matrix: u64 = matrix.map(|array| array.len * array.kind.bytes(real)).sum();
+        (self.read.len() + self.written.len()) as u64 * module.vector_len * real + matrix
     }
 
     /// A candidate from its module and loaded kernels (in order of launch), with buffers of its own.
@@ -342,7 +346,10 @@ impl<'p> Bench<'p> {
         let read_only = matches!(self.step, Step::Fence(_));
         for (number, buffer) in &candidate.own {
             let len = candidate.module.buffers[*number].len.max(1) as usize;
-            let values = if read_only {
+            let element = candidate.module.buffers[*number].element;
+            let values = if !matches!(element, Element::F32 | Element::F64) {
+                vec![0.0; len]
+            } else if read_only {
                 let noise = random::fill(60 + draw, *number as u64, len);
                 let plain = random::fill(3, 1000 * *number as u64, len);
                 plain.iter().zip(noise).map(|(x, e)| (1.0 + x) * (1.0 + amount * e)).collect()
@@ -386,6 +393,18 @@ impl Room<'_> {
     fn filled(&mut self, element: Element, len: u64, values: &[f64]) -> Result<BufferHandle, BackendError> {
         let buffer = self.empty(element, len)?;
         self.backend.write(buffer, values)?;
+        Ok(buffer)
+    }
+
+    fn contents(&mut self, element: Element, contents: &Contents) -> Result<BufferHandle, BackendError> {
+        let integers = match contents {
+            Contents::Real(values) => return self.filled(element, values.len() as u64, values),
+            Contents::U16(values) => Integers::U16(values),
+            Contents::U32(values) => Integers::U32(values),
+            Contents::U64(values) => Integers::U64(values),
+        };
+        let buffer = self.empty(element, contents.len() as u64)?;
+        self.backend.write_integers(buffer, integers)?;
         Ok(buffer)
     }
 }
@@ -439,7 +458,7 @@ fn module_extent(module: &Module, step: Step, wanted: Arg) -> Option<u64> {
 /// Copies of a step's vectors to launch on in turn. Between two launches of a step the rest of the loop passes through
 /// the caches: as many bytes should do so here, unless they are too many for any cache anyway.
 fn copies(program: &loops::Program, module: &Module, vectors: u64) -> u64 {
-    let size = if module.real == Element::F32 { 4 } else { 8 };
+    let size = module.real.bytes();
     let one = (vectors * module.vector_len * size).max(1);
     let all = program.vectors.iter().map(|vector| u64::from(vector.versions.max(1))).sum::<u64>();
     let round = all * module.vector_len * size;

@@ -4,7 +4,7 @@
 //! the median says how far samples spread. Samples of rivals are taken in turns, so that a clock that changes its rate
 //! changes it for all.
 
-use super::bench::{Bench, Candidate};
+use super::tunable::Tunable;
 use crate::backend::{Backend, BackendError, Recorded};
 
 /// Seconds that a sample should take at least: well above what a launch or an event costs.
@@ -44,7 +44,11 @@ impl Lap {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn new(backend: &mut dyn Backend, bench: &Bench, candidate: &Candidate) -> Result<Lap, BackendError> {
+    pub fn new<T: Tunable>(
+        backend: &mut dyn Backend,
+        bench: &T,
+        candidate: &T::Candidate,
+    ) -> Result<Lap, BackendError> {
         bench.reset(backend, candidate)?;
         let mut lap = Lap::of(backend, bench, candidate, bench.sets())?;
         let first = lap.warm(backend, bench)?;
@@ -59,10 +63,10 @@ impl Lap {
         Ok(lap)
     }
 
-    fn of(
+    fn of<T: Tunable>(
         backend: &mut dyn Backend,
-        bench: &Bench,
-        candidate: &Candidate,
+        bench: &T,
+        candidate: &T::Candidate,
         launches: usize,
     ) -> Result<Lap, BackendError> {
         let list: Vec<_> = (0..launches).flat_map(|set| bench.launches(candidate, set)).collect();
@@ -70,7 +74,7 @@ impl Lap {
     }
 
     /// A run that does not count.
-    fn warm(&mut self, backend: &mut dyn Backend, bench: &Bench) -> Result<f64, BackendError> {
+    fn warm(&mut self, backend: &mut dyn Backend, bench: &impl Tunable) -> Result<f64, BackendError> {
         let seconds = self.sample(backend, bench)?;
         self.samples.clear();
         Ok(seconds)
@@ -80,7 +84,7 @@ impl Lap {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn sample(&mut self, backend: &mut dyn Backend, bench: &Bench) -> Result<f64, BackendError> {
+    pub fn sample(&mut self, backend: &mut dyn Backend, bench: &impl Tunable) -> Result<f64, BackendError> {
         if bench.raises() {
             bench.clear(backend)?;
         }
@@ -112,7 +116,7 @@ impl Lap {
     pub fn settle(
         &mut self,
         backend: &mut dyn Backend,
-        bench: &Bench,
+        bench: &impl Tunable,
         limit: Option<f64>,
     ) -> Result<Timed, BackendError> {
         let [least, most] = SAMPLES;
@@ -141,6 +145,20 @@ pub fn summary(samples: &[f64]) -> (f64, f64) {
         n => (sorted[0], sorted[n / 2]),
     };
     (least, if least > 0.0 { median / least - 1.0 } else { 0.0 })
+}
+
+/// Times closer than this are not told apart.
+const ALIKE: f64 = 0.01;
+
+/// The best of rivals that were sampled in turns, by number: of those that no measurement tells apart from the fastest the
+/// one with the least key.
+pub fn choose<K: Ord>(samples: &[Vec<f64>], key: impl Fn(usize) -> K) -> usize {
+    let times: Vec<f64> = samples.iter().map(|samples| summary(samples).0).collect();
+    let first = (0..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])).unwrap_or(0);
+    let alike = |number: &usize| {
+        times[*number] <= (1.0 + ALIKE) * times[first] && ratio(&samples[*number], &samples[first]) <= 1.0 + ALIKE
+    };
+    (0..times.len()).filter(alike).min_by_key(|number| key(*number)).unwrap_or(first)
 }
 
 /// Which of two rivals, sampled in turns, is faster: the median of the ratios `a / b` of neighbouring samples.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::interp::{BufferHandle, Memory, Modular, Options, Prepared, Residue};
 use kernelwright_codegen::kernel::{Access, Element, Kernel, Space};
 use kernelwright_codegen::loops::{Program, SumKind};
@@ -18,11 +19,12 @@ use crate::inputs::random;
 /// What a step leaves: by argument, the elements; of sums, the total.
 type Left = BTreeMap<String, Vec<i64>>;
 
-/// Runs a step of a module; what it leaves.
+/// Runs a step of a module; what it leaves. `data` holds the arrays of a stored matrix, if the operator is one: its
+/// integers as they are, for every value that is not zero a random residue.
 ///
 /// # Errors
 /// What the kernels do that they may not, with the place.
-pub fn left(program: &Program, module: &Module, step: Step) -> Result<Left, String> {
+pub fn left(program: &Program, module: &Module, step: Step, data: &[Contents]) -> Result<Left, String> {
     let mut memory = Memory::new(Modular::default());
     let mut buffers: BTreeMap<String, BufferHandle> = BTreeMap::new();
     let mut written = BTreeMap::new();
@@ -34,7 +36,7 @@ pub fn left(program: &Program, module: &Module, step: Step) -> Result<Left, Stri
             let name = name_of(program, module, *arg);
             let handle = match buffers.get(&name) {
                 Some(handle) => *handle,
-                None => fill(&mut memory, program, module, step, *arg, buffer.element, buffer.extent)?,
+                None => fill(&mut memory, (program, module, step, data), *arg, buffer.element, buffer.extent)?,
             };
             buffers.insert(name.clone(), handle);
             if buffer.access != Access::Read {
@@ -89,9 +91,7 @@ fn name_of(program: &Program, module: &Module, arg: Arg) -> String {
 /// A buffer with random contents that depend on the argument alone; empty where a sweep must write before it reads.
 fn fill(
     memory: &mut Memory<Modular>,
-    program: &Program,
-    module: &Module,
-    step: Step,
+    (program, module, step, data): (&Program, &Module, Step, &[Contents]),
     arg: Arg,
     element: Element,
     extent: u64,
@@ -102,14 +102,24 @@ fn fill(
     if scratch && matches!(step, Step::Sweep(_)) {
         return Ok(handle);
     }
-    match arg {
-        Arg::Status => memory.write_ints(handle, &vec![0; extent as usize]).map_err(text)?,
+    let stored = if let Arg::Data(number) = arg { data.get(number) } else { None };
+    match (arg, stored) {
+        (Arg::Status, _) => memory.write_ints(handle, &vec![0; extent as usize]).map_err(text)?,
+        (_, Some(contents)) if !matches!(contents, Contents::Real(_)) => {
+            let numbers: Vec<i64> = (0..contents.len()).map(|at| contents.index(at) as i64).collect();
+            memory.write_ints(handle, &numbers).map_err(text)?;
+        }
         _ => {
             let name = name_of(program, module, arg);
             let digest = blake3::hash(name.as_bytes());
             let seed = digest.as_bytes()[..8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
             let numbers = random::fill(seed, 0, extent as usize);
             let mut values: Vec<Residue> = numbers.iter().map(|x| Residue::new((x + 0.5).to_bits())).collect();
+            if let Some(contents) = stored {
+                // Cells without an entry are not always read.
+                let cells = values.iter_mut().enumerate().filter(|(at, _)| contents.real(*at) == 0.0);
+                cells.for_each(|(_, value)| *value = Residue::ZERO);
+            }
             if arg == Arg::Scalars {
                 // The iteration is an index.
                 values[kernelwright_codegen::loops::ScalarId::ITERATION.0] = Residue::new(1);

@@ -10,7 +10,7 @@ use kernelwright_syntax::program::{Precision, Problem};
 
 use super::clock;
 use crate::backend::shared::Shared;
-use crate::solve::{Builder, Error, Inputs, Solver};
+use crate::solve::{Builder, Error, Inputs, Limits, Solver};
 
 /// Iterations that are compared.
 const COMPARED: u32 = 6;
@@ -147,11 +147,6 @@ impl Runner {
         self.samples.clear();
     }
 
-    /// The solver.
-    pub fn solver(&mut self) -> &mut Solver {
-        &mut self.solver
-    }
-
     /// Gives everything back.
     pub fn close(self) {
         self.solver.close();
@@ -165,7 +160,7 @@ pub fn limit(problem: &Problem) -> u32 {
 
 /// The first iterations from the problem's guess: measures, and the true residual after them.
 fn first(solver: &mut Solver, start: &Start) -> Result<(Vec<f64>, Option<f64>), Error> {
-    solver.limit(0.0, COMPARED);
+    solver.set_limits(Limits { tolerance: 0.0, iterations: COMPARED });
     let mut inputs = Inputs::new().rhs(&start.rhs).guess(&start.guess);
     for (name, values) in &start.data {
         inputs = inputs.data(name, values);
@@ -176,7 +171,7 @@ fn first(solver: &mut Solver, start: &Start) -> Result<(Vec<f64>, Option<f64>), 
 
 /// Seconds of a run from the last solution, and its iterations.
 fn run(solver: &mut Solver, iterations: u32) -> Result<(f64, u32), Error> {
-    solver.limit(0.0, iterations);
+    solver.set_limits(Limits { tolerance: 0.0, iterations });
     let report = solver.solve_watched(&Inputs::new().guess_previous(), &mut |_| ControlFlow::Continue(()))?;
     Ok((report.timings.solve.as_secs_f64(), report.iterations))
 }

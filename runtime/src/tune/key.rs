@@ -5,13 +5,14 @@
 //! not count.
 
 use kernelwright_codegen::graph::Graph;
-use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::map::{self, Variant, Work};
 use kernelwright_codegen::math;
 use kernelwright_codegen::{math_text, print};
 use kernelwright_syntax::program::{Precision, Problem, Program};
 
 use super::record::FORMAT;
+use super::space;
 use crate::backend::build::Identity;
 use crate::backend::{Arithmetic, Backend, Target};
 use crate::pipeline;
@@ -19,7 +20,7 @@ use crate::solve::Error;
 
 /// What a candidate must have passed, part of every key: exact equality with the default in the integers modulo a
 /// prime at small sizes, and agreement within what rounding explains at the sizes asked for.
-const VERIFICATION: &str = "modular at small sizes, rounding at the exact ones";
+pub(super) const VERIFICATION: &str = "modular at small sizes, rounding at the exact ones";
 
 /// Points along the axes of small instances, by number of axes: prime and not, shorter and longer than a block.
 const SMALL: [&[&[usize]]; 3] = [&[&[709], &[320]], &[&[67, 13], &[32, 20]], &[&[35, 5, 11], &[16, 6, 16]]];
@@ -54,19 +55,22 @@ fn family_of(
     target: Target,
     identity: &Identity,
 ) -> String {
+    let program = [math_text::dump(operator), graph.text()];
+    family_with(&program.each_ref().map(String::as_str), VERIFICATION, precision, target, identity)
+}
+
+/// Hash of what something is, how it is proven, and all that its measurements depend on beside sizes and candidates.
+pub(super) fn family_with(
+    what: &[&str],
+    verification: &str,
+    precision: Precision,
+    target: Target,
+    identity: &Identity,
+) -> String {
     let options = identity.options.join("\n");
-    hash(&[
-        "kernelwright tuned",
-        &FORMAT.to_string(),
-        VERIFICATION,
-        &math_text::dump(operator),
-        &graph.text(),
-        &format!("{precision:?} {target:?} {:?}", Arithmetic::default()),
-        &identity.device,
-        &identity.driver,
-        &identity.compiler,
-        &options,
-    ])
+    let (format, mode) = (FORMAT.to_string(), format!("{precision:?} {target:?} {:?}", Arithmetic::default()));
+    let from = [&mode, &identity.device, &identity.driver, &identity.compiler, &options].map(String::as_str);
+    hash(&[&["kernelwright tuned", &format, verification], what, &from].concat())
 }
 
 /// Hash of a family with sizes and the candidates there are for them.
@@ -76,42 +80,26 @@ pub fn exact(family: &str, sizes: &[usize], space: &str) -> String {
 
 /// The candidates for some sizes, as text.
 pub fn space(target: Target, operator: &math::Operator, precision: Precision) -> String {
-    let grid = operator.space.grid();
-    let axes = (0..grid.axes.len()).map(Work::Line);
-    let works = axes.chain([Work::Point, Work::Fence]);
-    let parts = works.flat_map(|work| Variant::parts(target_of(target), grid, element_of(precision), work));
-    parts.map(|part| format!("{}: {}\n", part.key, part.values.join(" "))).collect()
+    let axes = (0..operator.space.grid().axes.len()).map(Work::Line);
+    let rows = operator.space.rows().map(|_| Work::Rows);
+    let works = axes.chain([Work::Point, Work::Fence]).chain(rows);
+    let parts = |work| Variant::parts(target.into(), &operator.space, pipeline::element_of(precision), work);
+    space::text(works.flat_map(parts))
 }
 
 /// Hash of the generated code of some kernels.
-pub fn code(target: Target, kernels: &[Kernel]) -> String {
+pub fn code(target: impl Into<map::Target>, kernels: &[Kernel]) -> String {
     // What a header tells people does not count.
     let kernels: Vec<Kernel> = kernels.iter().map(|kernel| Kernel { doc: Vec::new(), ..kernel.clone() }).collect();
-    let text = match target {
-        Target::Cuda => print::cuda(&kernels),
-        Target::Host => print::c(&kernels),
+    let text = match target.into() {
+        map::Target::Cuda => print::cuda(&kernels),
+        map::Target::Host => print::c(&kernels),
     };
     hash(&[&text])
 }
 
-/// The mapping's word for a target.
-pub fn target_of(target: Target) -> map::Target {
-    match target {
-        Target::Cuda => map::Target::Cuda,
-        Target::Host => map::Target::Host,
-    }
-}
-
-/// The element type of a precision.
-pub fn element_of(precision: Precision) -> Element {
-    match precision {
-        Precision::F32 | Precision::Mixed => Element::F32,
-        Precision::F64 => Element::F64,
-    }
-}
-
 /// A hash of texts; lengths count, so that they do not run into each other.
-fn hash(parts: &[&str]) -> String {
+pub(super) fn hash(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::key;
 use super::record::{Kind, Record, Verdict};
-use super::space::steps;
+use super::step::steps;
 use super::store::Store;
-use crate::backend::{Backend, Target};
+use crate::backend::{Backend, BackendError, Target};
 use crate::pipeline;
 
 /// A choice of an earlier tune.
@@ -91,17 +91,28 @@ impl Known {
     /// For people.
     pub fn text(&self) -> String {
         let sizes: Vec<String> = self.sizes.iter().map(usize::to_string).collect();
-        let gain = match (self.seconds, self.default_seconds) {
-            (Some(now), Some(before)) if now > 0.0 => {
-                format!(", {:.2} times as fast as the default then", before / now)
-            }
-            _ => String::new(),
-        };
+        let gain = gain(self.seconds, self.default_seconds);
         let whole =
             if self.exact { String::new() } else { format!(" for {} (the same size class)", sizes.join(" x ")) };
         let variant: Vec<String> = self.variant.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let variant = if variant.is_empty() { "the default variant".to_string() } else { variant.join(" ") };
         format!("tuned{whole}: schedule {}, {variant} (from {}{gain})", self.schedule, self.from)
+    }
+}
+
+/// What a choice gained when it was made, for people.
+pub(super) fn gain(seconds: Option<f64>, default_seconds: Option<f64>) -> String {
+    match (seconds, default_seconds) {
+        (Some(now), Some(before)) if now > 0.0 => format!(", {:.2} times as fast as the default then", before / now),
+        _ => String::new(),
+    }
+}
+
+/// Has a back end use so many threads, of those there are.
+pub(crate) fn set_threads(threads: Option<usize>, backend: &mut dyn Backend) -> Result<(), BackendError> {
+    match (threads, backend.threads()) {
+        (Some(threads), Some(most)) => backend.set_threads(threads.clamp(1, most.max(1))),
+        _ => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@
 //! 2. Each of their sweeps and fences is searched by itself ([`race`]), since the time of a kernel depends on its own
 //!    variant alone: a [`strategy`] picks candidates of a [`space`], the [`workshop`] proves them at small sizes
 //!    ([`exact`]) and compiles them, the [`bench`] proves them at the sizes asked for ([`proof`]) and a [`clock`] times
-//!    them.
+//!    them. What can be searched is a [`tunable`]; a [`step`] is one.
 //! 3. Whole iterations decide: the default, the tuned schedules and the choice of the tune before meet in turns.
 //!
 //! Every measurement goes to the [`store`] at once; a tune that is killed goes on where it was. [`known`] is how
@@ -14,11 +14,14 @@
 
 pub mod bench;
 pub mod clock;
+pub mod element;
 pub mod exact;
 pub mod iterate;
 pub mod key;
 pub mod kit;
 pub mod known;
+pub mod known_product;
+pub mod matrix;
 pub mod plot;
 pub mod proof;
 pub mod race;
@@ -26,8 +29,12 @@ pub mod record;
 pub mod report;
 pub mod session;
 pub mod space;
+pub mod step;
 pub mod store;
 pub mod strategy;
+pub mod structure;
+pub mod system;
+pub mod tunable;
 mod tuner;
 pub mod workshop;
 

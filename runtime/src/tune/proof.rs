@@ -20,11 +20,11 @@ use crate::backend::{Backend, BackendError, BufferHandle};
 use crate::inputs::random;
 
 /// Roundoffs by which inputs are perturbed, at most.
-const PERTURBED: f64 = 4.0;
+pub(super) const PERTURBED: f64 = 4.0;
 /// Largest change under perturbation that a candidate may show, in units of the reference's own.
-const MARGIN: f64 = 32.0;
+pub(super) const MARGIN: f64 = 32.0;
 /// Roundoffs of its own size by which any result may differ.
-const ROUNDOFFS: f64 = 16.0;
+pub(super) const ROUNDOFFS: f64 = 16.0;
 /// Perturbed runs: one might happen to change nothing.
 const DRAWS: u64 = 2;
 /// Tables of more elements are not perturbed: they would have to pass through the host.
@@ -80,7 +80,7 @@ impl Bench<'_> {
             self.respond(backend, candidate, (&sums, &scalars, &history), &mut found)?;
         }
         self.tables(backend)?;
-        self.settle(backend, sums, (scalars, history), found, status)
+        self.settle(backend, len, sums, (scalars, history), found, status)
     }
 
     /// Inputs, perturbed by so much.
@@ -144,6 +144,7 @@ impl Bench<'_> {
     fn settle(
         &mut self,
         backend: &mut dyn Backend,
+        len: u64,
         sums: Totals,
         (scalars, history): (Vec<f64>, Vec<f64>),
         found: Responses,
@@ -152,9 +153,12 @@ impl Bench<'_> {
         let fail = |what: &str| Err(BackendError::Device(format!("the default kernel leaves {what} without a number")));
         for (version, response) in &found.vectors {
             let Some((kept, tolerance)) = self.reference.vectors.get_mut(version) else { continue };
-            let own = self.kit.compare(backend, *kept, *kept)?;
+            // Against zeros, so that what is no number counts as missing.
+            let zeros = self.sets[0][version];
+            self.kit.fill(backend, zeros, 0.0)?;
+            let own = self.kit.compare(backend, *kept, zeros)?;
             *tolerance = MARGIN * response + ROUNDOFFS * self.roundoff * own.scale;
-            if !tolerance.is_finite() {
+            if own.missing == len || !tolerance.is_finite() {
                 return fail(&self.program.vectors[version.vector.0].name);
             }
         }

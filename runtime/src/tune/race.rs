@@ -1,26 +1,25 @@
-//! The search over the candidates of one step: compiled in the workshop, proven, timed, the best ones in turns.
+//! The search over the candidates of one kernel: compiled in the workshop, proven, timed, the best ones in turns.
 //!
 //! Halving: every candidate that passes its proof is sampled a few times, and given up at once where it is hopeless; the
 //! best few stay loaded and are sampled in turns, after which half of them goes, until one is left. Of those that no
 //! measurement tells apart the one with fewer resources wins, then the one whose name comes first.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
-use kernelwright_codegen::loops::Program;
-use kernelwright_codegen::module::Module;
+use kernelwright_codegen::kernel::Kernel;
 use serde::Serialize;
 
-use super::bench::{Bench, Candidate, Step};
 use super::clock::{self, Lap, Timed};
 use super::key;
 use super::record::{Kind, Record, Verdict};
 use super::session::{Session, Stage};
-use super::space::{Space, with_resources};
+use super::space::with_resources;
 use super::strategy::State;
-use super::workshop::{Job, Made, Mapping, Small};
-use crate::backend::{Backend, BackendError, KernelInfo};
+use super::tunable::Tunable;
+use super::workshop::{Job, Made};
+use crate::backend::shared::Shared;
+use crate::backend::{Backend, BackendError, KernelHandle, KernelInfo};
 use crate::solve::Error;
 
 /// Candidates that stay loaded for the final, the default among them.
@@ -45,7 +44,7 @@ pub struct Trial {
     pub spread: f64,
     /// Samples taken.
     pub samples: u32,
-    /// Registers and the like, summed up over the kernels of the step.
+    /// Registers and the like: of several kernels the largest of each, and the least occupancy.
     pub info: Option<KernelInfo>,
     /// Taken from the store.
     pub remembered: bool,
@@ -74,74 +73,56 @@ impl Searched {
     }
 }
 
-/// What a step is searched with.
-pub struct Entry<'p> {
-    /// The program at the sizes asked for.
-    pub program: &'p Program,
-    /// The same at small sizes.
-    pub small: Vec<Program>,
-    /// The schedule's name.
-    pub schedule: &'p str,
-    /// The step.
-    pub step: Step,
-    /// How it is mapped.
-    pub mapping: Mapping,
-}
-
 /// A candidate on the device, before its proof.
-struct Loaded {
+struct Loaded<C> {
     number: usize,
-    candidate: Candidate,
+    candidate: C,
     code: String,
     info: Option<KernelInfo>,
     expected: f64,
 }
 
 /// A proven candidate that stays on the device.
-struct Live {
+struct Live<C> {
     trial: usize,
-    candidate: Candidate,
+    candidate: C,
     lap: Lap,
 }
 
-struct Race<'s, 'e, 'p> {
+/// A candidate on its way through the workshop: what mapping gave, its kernels, the hash of their code.
+type Waiting<M> = (M, Vec<Kernel>, String);
+
+struct Race<'s, 'e, T: Tunable> {
     session: &'s mut Session<'e>,
-    entry: &'s Entry<'p>,
-    space: Space,
-    bench: Bench<'p>,
-    small: Arc<Vec<Small>>,
+    schedule: &'s str,
+    tunable: T,
     states: Vec<State>,
     /// Trial of each candidate that was looked at.
     trials: Vec<Trial>,
     numbers: Vec<usize>,
     /// Candidate of every generated code seen so far.
     codes: BTreeMap<String, usize>,
-    waiting: BTreeMap<usize, (Module, String)>,
-    live: Vec<Live>,
+    waiting: BTreeMap<usize, Waiting<T::Mapped>>,
+    live: Vec<Live<T::Candidate>>,
     until: Option<Instant>,
 }
 
-/// Searches the candidates of a step until `until`, or as long as the strategy finds something to look at.
+/// Searches the candidates of something until `until`, or as long as the strategy finds something to look at; `schedule`
+/// is what its records are filed under.
 ///
 /// # Errors
-/// A device that fails, or a default kernel that does not agree with the interpreter.
-pub fn search<'p>(session: &mut Session<'_>, entry: &Entry<'p>, until: Option<Instant>) -> Result<Searched, Error> {
-    let Mapping { target, precision, .. } = entry.mapping;
-    let space = Space::of(target, entry.program, precision, entry.step);
-    let module = entry.mapping.module(entry.program, entry.step, None).map_err(Error::Internal)?;
-    let small = entry.small.iter().map(|program| Small::new(&entry.mapping, program.clone(), entry.step));
-    let small = small.collect::<Result<Vec<_>, _>>().map_err(|why| wrong_default(entry, &why))?;
-    session.agree(entry)?;
-    let inputs = session.inputs.clone();
-    let bench = Bench::new(&mut session.backend(), entry.program, &module, entry.step, &inputs)?;
-    let bytes = bench.bytes(&module);
+/// A device that fails, or a default that leaves no numbers.
+pub fn search<T: Tunable>(
+    session: &mut Session<'_>,
+    tunable: T,
+    schedule: &str,
+    until: Option<Instant>,
+) -> Result<Searched, Error> {
     let mut race = Race {
-        states: vec![State::Open; space.variants.len()],
+        states: vec![State::Open; tunable.points().values.len()],
         session,
-        entry,
-        space,
-        bench,
-        small: Arc::new(small),
+        schedule,
+        tunable,
         trials: Vec::new(),
         numbers: Vec::new(),
         codes: BTreeMap::new(),
@@ -150,21 +131,17 @@ pub fn search<'p>(session: &mut Session<'_>, entry: &Entry<'p>, until: Option<In
         until,
     };
     let result = race.run();
-    let found = race.close(bytes);
+    let found = race.close();
     result.map(|()| found)
 }
 
-fn wrong_default(entry: &Entry, why: &str) -> Error {
-    Error::Internal(format!("the default of {} fails its proof: {why}", entry.step.name(entry.program)))
-}
-
-impl Race<'_, '_, '_> {
+impl<T: Tunable> Race<'_, '_, T> {
     fn run(&mut self) -> Result<(), Error> {
         self.default()?;
         let mut strategy = self.session.options.strategy.strategy();
         loop {
             while self.session.workshop.busy() < self.session.workshop.capacity() && !self.over() {
-                let Some(next) = strategy.next(&self.space.points, &self.states) else { break };
+                let Some(next) = strategy.next(self.tunable.points(), &self.states) else { break };
                 self.enter(next);
             }
             if self.session.workshop.busy() == 0 {
@@ -181,26 +158,33 @@ impl Race<'_, '_, '_> {
 
     /// The reference: built here, held against the interpreter before.
     fn default(&mut self) -> Result<(), Error> {
-        let module = self.module(0).map_err(Error::Internal)?;
-        let kernels = self.entry.step.kernels(&module);
+        let (kernels, mapped) = self.tunable.map(0).map_err(Error::Internal)?;
         let backend = &mut self.session.backend();
         let code = key::code(self.session.target, &kernels);
         self.codes.insert(code.clone(), 0);
         let handles = backend.compile(&kernels)?;
-        let candidate = self.bench.candidate(backend, module, handles)?;
+        let candidate = self.tunable.load(backend, mapped, handles)?;
         self.states[0] = State::Pending;
-        self.bench.establish(backend, &candidate)?;
-        if let Err(why) = self.bench.prove(backend, &candidate)? {
-            self.bench.discard(backend, candidate);
-            return Err(wrong_default(self.entry, &format!("two runs differ: {why}")));
+        let lap = self.reference(backend, &candidate);
+        match lap {
+            Ok(lap) => {
+                let info = info(backend, self.tunable.kernels(&candidate));
+                self.time(Loaded { number: 0, candidate, code, info, expected: 1.0 }, lap)
+            }
+            Err(error) => {
+                self.tunable.discard(backend, candidate);
+                Err(error)
+            }
         }
-        let lap = Lap::new(backend, &self.bench, &candidate)?;
-        let info = info(backend, &candidate);
-        self.time(Loaded { number: 0, candidate, code, info, expected: 1.0 }, lap)
     }
 
-    fn module(&self, number: usize) -> Result<Module, String> {
-        self.entry.mapping.module(self.entry.program, self.entry.step, Some(&self.space.variants[number]))
+    fn reference(&mut self, backend: &mut Shared, candidate: &T::Candidate) -> Result<Lap, Error> {
+        self.tunable.establish(backend, candidate)?;
+        if let Err(why) = self.tunable.prove(backend, candidate)? {
+            let name = self.tunable.name();
+            return Err(Error::Internal(format!("the default of {name} fails its proof: two runs differ: {why}")));
+        }
+        Ok(Lap::new(backend, &self.tunable, candidate)?)
     }
 
     fn over(&self) -> bool {
@@ -209,11 +193,10 @@ impl Race<'_, '_, '_> {
 
     /// Maps a candidate and sends it to the workshop, unless its time is known or it is the same as another one.
     fn enter(&mut self, number: usize) {
-        let module = match self.module(number) {
-            Ok(module) => module,
+        let (kernels, mapped) = match self.tunable.map(number) {
+            Ok(made) => made,
             Err(why) => return self.failed(number, String::new(), why),
         };
-        let kernels = self.entry.step.kernels(&module);
         let code = key::code(self.session.target, &kernels);
         if self.codes.contains_key(&code) {
             self.states[number] = State::Out;
@@ -224,29 +207,21 @@ impl Race<'_, '_, '_> {
             return;
         }
         self.states[number] = State::Pending;
-        self.submit(number, module, code);
+        self.submit(number, (mapped, kernels, code));
     }
 
-    fn submit(&mut self, number: usize, module: Module, code: String) {
-        let job = Job {
-            number,
-            variant: self.space.variants[number].clone(),
-            kernels: self.entry.step.kernels(&module),
-            mapping: self.entry.mapping.clone(),
-            step: self.entry.step,
-            small: self.small.clone(),
-        };
-        self.waiting.insert(number, (module, code));
+    fn submit(&mut self, number: usize, waiting: Waiting<T::Mapped>) {
+        let job = Job { number, kernels: waiting.1.clone(), proof: self.tunable.proof(number) };
+        self.waiting.insert(number, waiting);
         self.session.count();
         self.session.workshop.submit(job);
     }
 
     /// Takes the time of a candidate from the store.
     fn remembered(&mut self, number: usize, code: &str) -> bool {
-        let name = self.entry.step.name(self.entry.program);
-        let Some(record) = self.session.recall(name, code) else { return false };
+        let Some(record) = self.session.recall(self.tunable.name(), code) else { return false };
         let trial = Trial {
-            variant: self.space.parts(number),
+            variant: self.tunable.parts(number),
             verdict: record.verdict,
             reason: record.reason.clone(),
             seconds: record.seconds,
@@ -270,36 +245,35 @@ impl Race<'_, '_, '_> {
 
     /// Finished candidates, loaded, the most promising first. Where compiling disturbs measuring, all that are on their
     /// way.
-    fn finished(&mut self) -> Vec<Loaded> {
+    fn finished(&mut self) -> Vec<Loaded<T::Candidate>> {
         let mut made: Vec<Made> = self.session.workshop.take(true).into_iter().collect();
         let all = !self.session.workshop.beside();
         while let Some(more) = self.session.workshop.take(all) {
             made.push(more);
         }
-        let mut loaded: Vec<Loaded> = made.into_iter().filter_map(|made| self.load(made)).collect();
+        let mut loaded: Vec<Loaded<T::Candidate>> = made.into_iter().filter_map(|made| self.load(made)).collect();
         loaded.sort_by(|a, b| a.expected.total_cmp(&b.expected).then(a.number.cmp(&b.number)));
         loaded
     }
 
     /// Loads a candidate; one that cannot be is recorded with the reason.
-    fn load(&mut self, made: Made) -> Option<Loaded> {
-        let (module, code) = self.waiting.remove(&made.number)?;
+    fn load(&mut self, made: Made) -> Option<Loaded<T::Candidate>> {
+        let (mapped, kernels, code) = self.waiting.remove(&made.number)?;
         let number = made.number;
         self.session.compiled(made.took);
-        let kernels = self.entry.step.kernels(&module);
         let backend = &mut self.session.backend();
         let loaded = made.unit.and_then(|unit| {
             let loaded = match &unit {
                 Some(unit) => backend.load_built(&kernels, unit),
                 None => backend.compile(&kernels),
             };
-            let candidate = loaded.and_then(|handles| self.bench.candidate(backend, module, handles));
+            let candidate = loaded.and_then(|handles| self.tunable.load(backend, mapped, handles));
             candidate.map_err(|error| format!("cannot be loaded: {error}"))
         });
         match loaded {
             Ok(candidate) => {
-                let info = info(backend, &candidate);
-                let expected = with_resources(self.space.points.predicted[number], info.as_ref());
+                let info = info(backend, self.tunable.kernels(&candidate));
+                let expected = with_resources(self.tunable.points().predicted[number], info.as_ref());
                 Some(Loaded { number, candidate, code, info, expected })
             }
             Err(why) => {
@@ -310,22 +284,22 @@ impl Race<'_, '_, '_> {
     }
 
     /// Proves and times a candidate.
-    fn meet(&mut self, loaded: Loaded) -> Result<(), Error> {
+    fn meet(&mut self, loaded: Loaded<T::Candidate>) -> Result<(), Error> {
         let backend = &mut self.session.backend();
         if self.session.late() {
             self.states[loaded.number] = State::Out;
-            self.bench.discard(backend, loaded.candidate);
+            self.tunable.discard(backend, loaded.candidate);
             return Ok(());
         }
         let fail = |error: BackendError| format!("cannot run: {error}");
-        let proven = self.bench.prove(backend, &loaded.candidate).map_err(fail);
+        let proven = self.tunable.prove(backend, &loaded.candidate).map_err(fail);
         let lap = proven
             .and_then(|proven| proven)
-            .and_then(|()| Lap::new(backend, &self.bench, &loaded.candidate).map_err(fail));
+            .and_then(|()| Lap::new(backend, &self.tunable, &loaded.candidate).map_err(fail));
         match lap {
             Ok(lap) => self.time(loaded, lap),
             Err(why) => {
-                self.bench.discard(backend, loaded.candidate);
+                self.tunable.discard(backend, loaded.candidate);
                 self.failed(loaded.number, loaded.code, why);
                 Ok(())
             }
@@ -333,14 +307,14 @@ impl Race<'_, '_, '_> {
     }
 
     /// Times a proven candidate; it stays loaded while it is among the best.
-    fn time(&mut self, loaded: Loaded, mut lap: Lap) -> Result<(), Error> {
+    fn time(&mut self, loaded: Loaded<T::Candidate>, mut lap: Lap) -> Result<(), Error> {
         let Loaded { number, candidate, code, info, .. } = loaded;
         let backend = &mut self.session.backend();
         let limit = self.live.iter().map(|live| live.lap.timed().seconds).min_by(f64::total_cmp);
-        let timed = lap.settle(backend, &self.bench, limit.filter(|_| number != 0))?;
+        let timed = lap.settle(backend, &self.tunable, limit.filter(|_| number != 0))?;
         self.states[number] = State::Timed(timed.seconds);
         let trial = Trial {
-            variant: self.space.parts(number),
+            variant: self.tunable.parts(number),
             verdict: if timed.rejected { Verdict::Slow } else { Verdict::Timed },
             reason: String::new(),
             seconds: Some(timed.seconds),
@@ -364,14 +338,14 @@ impl Race<'_, '_, '_> {
             let Live { candidate, lap, .. } = self.live.remove(at);
             let backend = &mut self.session.backend();
             lap.close(backend);
-            self.bench.discard(backend, candidate);
+            self.tunable.discard(backend, candidate);
         }
     }
 
     fn failed(&mut self, number: usize, code: String, reason: String) {
         self.states[number] = State::Out;
         let trial = Trial {
-            variant: self.space.parts(number),
+            variant: self.tunable.parts(number),
             verdict: Verdict::Failed,
             reason,
             seconds: None,
@@ -387,8 +361,8 @@ impl Race<'_, '_, '_> {
     }
 
     fn keep(&mut self, trial: &Trial, code: String, timed: Timed) {
-        let mut record: Record = self.session.record(Kind::Kernel, self.entry.schedule);
-        record.kernel = self.entry.step.name(self.entry.program).to_string();
+        let mut record: Record = self.session.record(Kind::Kernel, self.schedule);
+        record.kernel = self.tunable.name().to_string();
         record.code = code;
         record.variant.clone_from(&trial.variant);
         record.verdict = trial.verdict;
@@ -414,9 +388,9 @@ impl Race<'_, '_, '_> {
                 continue;
             }
             let number = self.numbers[trial];
-            let Ok(module) = self.module(number) else { continue };
-            let code = key::code(self.session.target, &self.entry.step.kernels(&module));
-            self.submit(number, module, code);
+            let Ok((kernels, mapped)) = self.tunable.map(number) else { continue };
+            let code = key::code(self.session.target, &kernels);
+            self.submit(number, (mapped, kernels, code));
             for loaded in self.finished() {
                 self.meet(loaded)?;
             }
@@ -433,7 +407,7 @@ impl Race<'_, '_, '_> {
             let rounds = if backend.small_problems_only().is_some() { 1 } else { ROUND };
             for _ in 0..rounds {
                 for live in &mut self.live {
-                    live.lap.sample(backend, &self.bench)?;
+                    live.lap.sample(backend, &self.tunable)?;
                 }
             }
             for live in &self.live {
@@ -471,33 +445,34 @@ impl Race<'_, '_, '_> {
     fn show(&mut self) {
         let best = self.live.first().map(|live| live.lap.timed().seconds);
         let stage = Stage {
-            what: self.entry.step.name(self.entry.program).to_string(),
+            what: self.tunable.name().to_string(),
             looked_at: self.trials.len(),
-            space: self.space.variants.len(),
+            space: self.states.len(),
             best,
             default: self.trials.first().and_then(|trial| trial.seconds),
         };
         self.session.show(&stage);
     }
 
-    fn close(mut self, bytes: u64) -> Searched {
+    fn close(mut self) -> Searched {
         let best = self.winner();
         // What is still being compiled belongs to nobody else.
         self.session.workshop.drop_all();
         let backend = &mut self.session.backend();
         for Live { candidate, lap, .. } in self.live.drain(..) {
             lap.close(backend);
-            self.bench.discard(backend, candidate);
+            self.tunable.discard(backend, candidate);
         }
-        let (kernel, space) = (self.entry.step.name(self.entry.program).to_string(), self.space.variants.len());
-        self.bench.close(backend);
+        let (kernel, space) = (self.tunable.name().to_string(), self.states.len());
+        let bytes = self.tunable.bytes();
+        self.tunable.close(backend);
         Searched { kernel, space, trials: self.trials, best, bytes }
     }
 }
 
 /// Resources of a candidate: of several kernels the largest.
-fn info(backend: &dyn Backend, candidate: &Candidate) -> Option<KernelInfo> {
-    let infos = candidate.kernels().iter().filter_map(|kernel| backend.kernel_info(*kernel));
+fn info(backend: &dyn Backend, kernels: &[KernelHandle]) -> Option<KernelInfo> {
+    let infos = kernels.iter().filter_map(|kernel| backend.kernel_info(*kernel));
     infos.reduce(|a, b| KernelInfo {
         registers: a.registers.max(b.registers),
         shared_bytes: a.shared_bytes.max(b.shared_bytes),

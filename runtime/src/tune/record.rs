@@ -46,6 +46,9 @@ pub struct About {
     pub sizes: Vec<usize>,
     /// The sizes rounded to powers of two; see [`class_of`](super::key::class_of).
     pub class: String,
+    /// Hash of the structure of a matrix or mesh.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub structure: String,
     /// `f32` or `f64`.
     pub precision: String,
     /// The back end in words.
@@ -166,6 +169,7 @@ pub(super) fn sample() -> Record {
             solver: "pcg".into(),
             sizes: vec![256, 256, 128],
             class: "256x256x128".into(),
+            structure: String::new(),
             precision: "f64".into(),
             device: "host".into(),
         },

@@ -5,6 +5,25 @@ use serde::Serialize;
 use super::Ended;
 use super::race::Searched;
 
+/// Words for what a tune chooses from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Nouns {
+    /// What stands in the place of schedules.
+    pub choices: &'static str,
+    /// One of them.
+    pub choice: &'static str,
+    /// What meets in the final.
+    pub whole: &'static str,
+    /// One of those.
+    pub one: &'static str,
+}
+
+impl Default for Nouns {
+    fn default() -> Nouns {
+        Nouns { choices: "Schedules", choice: "schedule", whole: "Whole iterations", one: "an iteration" }
+    }
+}
+
 /// A schedule that was tried.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScheduleTrial {
@@ -50,6 +69,9 @@ pub struct KernelReport {
 /// What a tune found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
+    /// What the words below stand for.
+    #[serde(skip)]
+    pub nouns: Nouns,
     /// Name of the problem.
     pub problem: String,
     /// Points along the axes.

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::bench::{Bench, Inputs};
-use super::key;
-use super::race::Entry;
+use super::race::Trial;
 use super::record::{About, FORMAT, Kind, Record, Verdict, now};
+use super::report::{Finalist, KernelReport, Nouns, Report, ScheduleTrial};
 use super::store::Store;
 use super::workshop::Workshop;
 use super::{Ended, Options, Progress, Watch};
-use crate::backend::interp::{InterpBackend, InterpOptions};
 use crate::backend::shared::Shared;
 use crate::backend::{Backend, Target};
+use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::solve::Error;
 
 /// State of a tune.
@@ -24,8 +23,6 @@ pub struct Session<'w> {
     pub target: Target,
     /// What was asked for.
     pub options: Options,
-    /// Numbers that kernels are given.
-    pub inputs: Inputs,
     /// Where measurements go.
     pub store: Store,
     /// Threads that compile.
@@ -71,6 +68,8 @@ pub struct Stage {
     pub default: Option<f64>,
 }
 
+/// Times closer than this are not told apart.
+const ALIKE: f64 = 0.01;
 /// Share of a budget that is left to the final, where whole iterations meet.
 const FINAL: f64 = 0.2;
 
@@ -79,7 +78,7 @@ impl<'w> Session<'w> {
     pub fn new(
         backend: Shared,
         options: Options,
-        (inputs, workshop): (Inputs, Workshop),
+        workshop: Workshop,
         mut store: Store,
         subject: Subject,
         (watch, begin): (Watch<'w>, Instant),
@@ -92,7 +91,6 @@ impl<'w> Session<'w> {
             target: backend.target(),
             backend,
             options,
-            inputs,
             store,
             workshop,
             known,
@@ -113,11 +111,6 @@ impl<'w> Session<'w> {
     /// A handle of the device.
     pub fn backend(&self) -> Shared {
         self.backend.clone()
-    }
-
-    /// Candidates sent to the workshop so far.
-    pub fn counted(&self) -> usize {
-        self.counted
     }
 
     /// Counts a candidate.
@@ -185,6 +178,11 @@ impl<'w> Session<'w> {
         self.known.iter().rev().find(|record| record.kind == Kind::Choice)
     }
 
+    /// Whether some code is seen for the first time.
+    pub fn first_time(&mut self, code: String) -> bool {
+        self.agreed.insert(code)
+    }
+
     /// A record to be filled in.
     pub fn record(&self, kind: Kind, schedule: &str) -> Record {
         Record {
@@ -224,53 +222,101 @@ impl<'w> Session<'w> {
         self.interrupted |= (self.watch)(&progress) == ControlFlow::Break(());
     }
 
-    /// Holds the default kernels of a step, run by the device at small sizes, against the interpreter; once for each
-    /// code.
+    /// What a copy reaches on the device, bytes a second, where that means anything.
     ///
     /// # Errors
-    /// Kernels that do not agree, or a device that fails.
-    pub fn agree(&mut self, entry: &Entry) -> Result<(), Error> {
+    /// A device that fails.
+    pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Error> {
         let backend = &mut self.backend();
-        let Some(program) = entry.small.first() else { return Ok(()) };
         if backend.small_problems_only().is_some() {
-            return Ok(());
+            return Ok(None);
         }
-        let module = entry.mapping.module(program, entry.step, None).map_err(Error::Internal)?;
-        let kernels = entry.step.kernels(&module);
-        if !self.agreed.insert(key::code(self.target, &kernels)) {
-            return Ok(());
-        }
-        let inputs = self.inputs.resized(&program.operator);
-        let mut interpreter = InterpBackend::new(InterpOptions { target: self.target, ..InterpOptions::default() });
-        let expected = established(&mut interpreter, entry, program, &module, &inputs)?;
-        let found = established(backend, entry, program, &module, &inputs)?;
-        let agrees = found.agrees(backend, &expected, &mut interpreter, module.vector_len as usize);
-        found.close(backend);
-        agrees?.map_err(|why| {
-            let name = entry.step.name(entry.program);
-            Error::Internal(format!("the default of {name} and the interpreter disagree: {why}"))
-        })
+        let bytes = sensible_bytes(backend.target());
+        Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
     }
-}
 
-/// A bench with the default's results as reference; its kernels are given back.
-fn established<'p>(
-    backend: &mut dyn Backend,
-    entry: &Entry,
-    program: &'p kernelwright_codegen::loops::Program,
-    module: &kernelwright_codegen::module::Module,
-    inputs: &Inputs,
-) -> Result<Bench<'p>, Error> {
-    let mut bench = Bench::new(backend, program, module, entry.step, inputs)?;
-    let handles = backend.compile(&entry.step.kernels(module))?;
-    let candidate = bench.candidate(backend, module.clone(), handles)?;
-    let result = bench.establish(backend, &candidate);
-    bench.discard(backend, candidate);
-    match result {
-        Ok(()) => Ok(bench),
-        Err(error) => {
-            bench.close(backend);
-            Err(error.into())
+    /// Fewer threads, where their number can be chosen and fewer are faster than `now`; `sample` takes a time.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn threads(
+        &mut self,
+        now: f64,
+        sample: &mut dyn FnMut() -> Result<f64, Error>,
+    ) -> Result<Option<(usize, f64)>, Error> {
+        let mut backend = self.backend();
+        let Some(all) = backend.threads() else { return Ok(None) };
+        let mut best = (all, now);
+        let mut count = all / 2;
+        while count >= 1 && !self.stopped() {
+            backend.set_threads(count)?;
+            let seconds = sample()?;
+            if seconds < (1.0 - ALIKE) * best.1 {
+                best = (count, seconds);
+            }
+            count /= 2;
         }
+        backend.set_threads(all)?;
+        Ok((best.0 != all).then_some(best))
+    }
+
+    /// Keeps a choice.
+    pub fn choose(&mut self, (default, best): (&Finalist, &Finalist), code: String, copy: Option<f64>) {
+        let mut record = self.record(Kind::Choice, &best.schedule);
+        record.code = code;
+        record.variant.clone_from(&best.variant);
+        record.threads = best.threads;
+        (record.seconds, record.spread) = (Some(best.seconds), best.spread);
+        record.default_seconds = Some(default.seconds);
+        record.copy_bandwidth = copy;
+        self.store.append(&record);
+    }
+
+    /// What the tune found; the first of all finalists is the default.
+    pub fn report(
+        &self,
+        problem: String,
+        schedules: Vec<ScheduleTrial>,
+        kernels: Vec<KernelReport>,
+        (finalists, best): (Vec<Finalist>, usize),
+        (copy, elements, word_bytes): (Option<f64>, u64, u64),
+    ) -> Report {
+        let count = |fits: fn(&Trial) -> bool| {
+            kernels.iter().flat_map(|report| &report.searched.trials).filter(|trial| fits(trial)).count()
+        };
+        Report {
+            nouns: Nouns::default(),
+            problem,
+            sizes: self.about.sizes.clone(),
+            precision: self.about.precision.clone(),
+            device: self.about.device.clone(),
+            strategy: self.options.strategy.name(),
+            schedules,
+            default: finalists[0].clone(),
+            best: finalists[best].clone(),
+            finalists,
+            elements,
+            word_bytes,
+            copy_bandwidth: copy,
+            candidates: self.counted,
+            remembered: count(|trial| trial.remembered),
+            failed: count(|trial| trial.verdict == Verdict::Failed),
+            wall_seconds: self.elapsed().as_secs_f64(),
+            ended: self.ended(),
+            store: self.store.directory().map(|place| place.display().to_string()),
+            notices: Vec::new(),
+            kernels,
+        }
+    }
+
+    /// Ends: the report with what the user should know, and the device.
+    pub fn end(mut self, mut report: Report, mut notices: Vec<String>) -> (Report, Box<dyn Backend>) {
+        let mut shared = self.backend();
+        notices.extend(self.store.take_notices());
+        notices.extend(shared.notices());
+        report.notices = notices;
+        drop(self);
+        let backend = shared.into_inner().unwrap_or_else(|shared| Box::new(shared));
+        (report, backend)
     }
 }

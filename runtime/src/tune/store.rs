@@ -59,6 +59,12 @@ impl Store {
         self.directory.as_deref()
     }
 
+    /// Whether it holds no files.
+    pub fn is_empty(&self) -> bool {
+        let listing = self.directory.as_ref().and_then(|place| std::fs::read_dir(place).ok());
+        listing.is_none_or(|mut listing| listing.next().is_none())
+    }
+
     /// What the user should know; each notice is given once.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)

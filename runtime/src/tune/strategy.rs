@@ -27,8 +27,6 @@ pub enum State {
 
 /// Chooses candidates one by one. Several may be pending at a time.
 pub trait Strategy {
-    /// Its name.
-    fn name(&self) -> &'static str;
     /// The next candidate to look at, among those that are open; none ends the search.
     fn next(&mut self, points: &Points, states: &[State]) -> Option<usize>;
 }
@@ -100,10 +98,6 @@ fn least(candidates: impl Iterator<Item = usize>, key: impl Fn(usize) -> f64) ->
 struct Exhaustive;
 
 impl Strategy for Exhaustive {
-    fn name(&self) -> &'static str {
-        "exhaustive"
-    }
-
     fn next(&mut self, points: &Points, states: &[State]) -> Option<usize> {
         least(open(states), |number| points.predicted[number])
     }
@@ -115,10 +109,6 @@ struct Random {
 }
 
 impl Strategy for Random {
-    fn name(&self) -> &'static str {
-        "random"
-    }
-
     fn next(&mut self, _: &Points, states: &[State]) -> Option<usize> {
         if states.first() == Some(&State::Open) {
             return Some(0);
@@ -146,10 +136,6 @@ const PATIENCE: usize = 16;
 const BETTER: f64 = 0.995;
 
 impl Strategy for Guided {
-    fn name(&self) -> &'static str {
-        "guided"
-    }
-
     fn next(&mut self, points: &Points, states: &[State]) -> Option<usize> {
         if states.first() == Some(&State::Open) {
             return Some(0);
@@ -252,7 +238,7 @@ mod tests {
         let mut strategy = choice.strategy();
         let mut states = vec![State::Open; times.len()];
         while let Some(next) = strategy.next(&points, &states) {
-            assert_eq!(states[next], State::Open, "{} repeats itself", strategy.name());
+            assert_eq!(states[next], State::Open, "{} repeats itself", choice.name());
             states[next] = State::Timed(times[next]);
         }
         let measured: Vec<f64> =

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::graph::Graph;
+use kernelwright_codegen::map::Target;
 use kernelwright_codegen::plan::Plan;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::{apply, check};
@@ -12,17 +14,16 @@ use kernelwright_syntax::program::Problem;
 use super::bench::{Inputs, Step};
 use super::clock;
 use super::iterate::{Runner, Start};
-use super::race::{self, Entry, Searched};
+use super::race::{self, Searched};
 use super::record::{About, Kind, Verdict};
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
 use super::session::{Session, Stage, Subject};
-use super::space::{Space, steps};
+use super::step::{Entry, Mapping, StepSearch, steps};
 use super::strategy::Choice;
-use super::workshop::{Mapping, Workshop};
+use super::workshop::Workshop;
 use super::{Options, Watch, key, known};
 use crate::backend::Backend;
 use crate::backend::shared::Shared;
-use crate::bandwidth::{Pattern, measure, sensible_bytes};
 use crate::inputs::sources::Context;
 use crate::pipeline::{self, Planned};
 use crate::solve::{Builder, Error};
@@ -37,10 +38,6 @@ const FIRST: f64 = 0.3;
 const LONG: f64 = 1e-3;
 /// Samples of each finalist.
 const ROUNDS: usize = 7;
-/// Times closer than this are not told apart.
-const ALIKE: f64 = 0.01;
-/// Threads that compile, at most.
-const WORKERS: usize = 8;
 
 /// Tunes what a builder would compile, on a back end, which is given back.
 ///
@@ -55,7 +52,7 @@ pub fn tune(
     let begin = Instant::now();
     let backend = Shared::new(backend);
     let mut tuner = Tuner::new(builder, backend, options, watch, begin)?;
-    let copy = tuner.copy_bandwidth()?;
+    let copy = tuner.session.copy_bandwidth()?;
     let (schedules, default, near) = tuner.schedules()?;
     let kernels = match tuner.kernels(&near) {
         Ok(kernels) => kernels,
@@ -74,6 +71,7 @@ struct Tuner<'b, 'l, 'w> {
     planned: Planned,
     /// Graphs at small sizes.
     small: Vec<Graph>,
+    inputs: Inputs,
     mapping: Mapping,
     start: Start,
     session: Session<'w>,
@@ -87,6 +85,9 @@ struct Final {
     /// Plan of the best.
     plan: usize,
 }
+
+/// A plan by number, and a variant.
+type Chosen = (usize, Vec<(String, String)>);
 
 /// A schedule that goes on.
 struct Near {
@@ -125,6 +126,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             guess: context.vector("guess", &problem.guess).map_err(Error::Input)?,
             data: names.zip(data.iter().cloned()).collect(),
         };
+        let data = data.into_iter().map(Contents::Real).collect();
         let inputs = Inputs { params: [params, problem.solver_params.clone()].concat(), data };
         let family = key::family(program, &problem, &backend)?;
         let space = key::space(backend.target(), &planned.operator, problem.precision);
@@ -133,33 +135,20 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             solver: program.solvers[problem.solver].name.clone(),
             sizes: problem.sizes.clone(),
             class: key::class_of(&problem.sizes),
+            structure: String::new(),
             precision: format!("{:?}", problem.precision).to_lowercase(),
             device: backend.describe(),
         };
         let subject = Subject { key: key::exact(&family, &problem.sizes, &space), family, about };
-        let build = backend.builder();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let beside = build.as_ref().is_some_and(|build| build.beside());
-        // Beside a device one core is left to the thread that drives it.
-        let workers = cores.saturating_sub(usize::from(beside)).clamp(1, WORKERS);
-        let workshop = Workshop::new(build, workers).map_err(Error::Internal)?;
+        let workshop = Workshop::with(&backend).map_err(Error::Internal)?;
         let mapping = Mapping {
-            target: key::target_of(backend.target()),
+            target: backend.target().into(),
             precision: problem.precision,
             history_len: pipeline::history_len(problem.iterations),
         };
         let store = builder.store();
-        let session = Session::new(backend, options.clone(), (inputs, workshop), store, subject, (watch, begin));
-        Ok(Tuner { builder, problem, planned, small, mapping, start, session, notices: Vec::new() })
-    }
-
-    fn copy_bandwidth(&mut self) -> Result<Option<f64>, Error> {
-        let backend = &mut self.session.backend();
-        if backend.small_problems_only().is_some() {
-            return Ok(None);
-        }
-        let bytes = sensible_bytes(backend.target());
-        Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
+        let session = Session::new(backend, options.clone(), workshop, store, subject, (watch, begin));
+        Ok(Tuner { builder, problem, planned, small, inputs, mapping, start, session, notices: Vec::new() })
     }
 
     /// Times schedules under the default variant: what was tried, the loaded default, and what goes on, fastest first.
@@ -246,7 +235,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             let plan = &self.planned.plans[one.plan];
             for (step, weight) in steps(&plan.program, delay(plan)) {
                 let code = self.code(plan, step)?;
-                let space = Space::of(self.mapping.target, &plan.program, self.mapping.precision, step);
+                let space = self.mapping.space(&plan.program, step);
                 let idle = matches!(step, Step::Fence(_)) && one.seconds > LONG;
                 if space.variants.len() > 1 && !idle && !seen.contains(&code) {
                     seen.push(code);
@@ -282,9 +271,11 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let plan = &self.planned.plans[plan];
         let small = self.small.iter().map(|graph| apply::apply(graph, &plan.schedule));
         let small = small.collect::<Result<Vec<_>, _>>().map_err(|error| Error::Internal(error.to_string()))?;
-        let schedule = plan.schedule.name.as_str();
-        let entry = Entry { program: &plan.program, small, schedule, step, mapping: self.mapping.clone() };
-        race::search(&mut self.session, &entry, until)
+        let small = small.into_iter().map(|program| (program, Vec::new())).collect();
+        let (program, mapping) = (&plan.program, self.mapping.clone());
+        let entry = Entry { program, inputs: &self.inputs, small, step, mapping };
+        let found = StepSearch::new(&mut self.session, entry)?;
+        race::search(&mut self.session, found, &plan.schedule.name, until)
     }
 
     /// Hash of a step's default code.
@@ -315,12 +306,29 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         Ok(variant)
     }
 
+    /// The first of the tuned schedules with its sums finished in kernels of their own and in the last blocks of sweeps,
+    /// where that is a choice: only whole iterations tell.
+    fn fences(&self, near: &[Near], wanted: &[Chosen]) -> Vec<Chosen> {
+        let plan = &self.planned.plans[near[0].plan].program;
+        let fences = self.mapping.target == Target::Cuda && !plan.fences.is_empty();
+        if !fences || near[0].seconds > LONG {
+            return Vec::new();
+        }
+        let with = |word: &str| {
+            let (plan, mut variant) = wanted[0].clone();
+            variant.insert(0, ("fence".to_string(), word.to_string()));
+            (plan, variant)
+        };
+        vec![with("own"), with("last")]
+    }
+
     /// The default, the tuned schedules and the last choice in turns.
     fn finals(&mut self, default: Runner, near: &[Near], kernels: &[KernelReport]) -> Result<Final, Error> {
-        let mut wanted: Vec<(usize, Vec<(String, String)>)> = Vec::new();
+        let mut wanted: Vec<Chosen> = Vec::new();
         for one in near {
             wanted.push((one.plan, self.tuned(&self.planned.plans[one.plan], kernels)?));
         }
+        wanted.extend(self.fences(near, &wanted));
         if let Some(last) = self.session.last_choice() {
             let plan = self.planned.plans.iter().position(|plan| plan.schedule.name == last.schedule);
             wanted.extend(plan.map(|plan| (plan, last.variant.clone())));
@@ -364,15 +372,9 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
                 runner.sample()?;
             }
         }
-        let times: Vec<f64> = runners.iter().map(|runner| runner.seconds().0).collect();
-        let first = (0..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])).unwrap_or(0);
-        let alike = |number: &usize| {
-            times[*number] <= (1.0 + ALIKE) * times[first]
-                && clock::ratio(runners[*number].samples(), runners[first].samples()) <= 1.0 + ALIKE
-        };
+        let samples: Vec<Vec<f64>> = runners.iter().map(|runner| runner.samples().to_vec()).collect();
         // Of those that are not told apart the one that changes least.
-        let key = |number: &usize| (runners[*number].variant.len(), runners[*number].schedule.clone());
-        let best = (0..times.len()).filter(alike).min_by_key(key).unwrap_or(first);
+        let best = clock::choose(&samples, |number| (runners[number].variant.len(), runners[number].schedule.clone()));
         let mut all: Vec<Finalist> = runners
             .iter()
             .map(|runner| Finalist {
@@ -385,30 +387,16 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             })
             .collect();
         let plan = runners[best].plan;
-        if let Some((threads, seconds)) = self.threads(&mut runners[best])? {
+        let runner = &mut runners[best];
+        let mut sample = || {
+            runner.clear();
+            (0..ROUNDS.div_ceil(2)).try_for_each(|_| runner.sample().map(drop))?;
+            Ok(runner.seconds().0)
+        };
+        if let Some((threads, seconds)) = self.session.threads(all[best].seconds, &mut sample)? {
             (all[best].threads, all[best].seconds) = (Some(threads), seconds);
         }
         Ok(Final { all, best, plan })
-    }
-
-    /// Fewer threads, where their number can be chosen and fewer are faster.
-    fn threads(&mut self, runner: &mut Runner) -> Result<Option<(usize, f64)>, Error> {
-        let Some(all) = self.session.backend().threads() else { return Ok(None) };
-        let mut best = (all, runner.seconds().0);
-        let mut count = all / 2;
-        while count >= 1 && !self.session.stopped() {
-            runner.solver().engine_mut().set_threads(count)?;
-            runner.clear();
-            for _ in 0..ROUNDS.div_ceil(2) {
-                runner.sample()?;
-            }
-            if runner.seconds().0 < (1.0 - ALIKE) * best.1 {
-                best = (count, runner.seconds().0);
-            }
-            count /= 2;
-        }
-        runner.solver().engine_mut().set_threads(all)?;
-        Ok((best.0 != all).then_some(best))
     }
 
     fn finish(
@@ -418,53 +406,14 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         kernels: Vec<KernelReport>,
         finals: Final,
     ) -> Result<(Report, Box<dyn Backend>), Error> {
-        let Tuner { problem, planned, mut session, mut notices, .. } = self;
+        let Tuner { problem, planned, mut session, notices, .. } = self;
         let Final { all, best, plan } = finals;
-        let (default, best) = (all[0].clone(), all[best].clone());
         let plan = &planned.plans[plan];
-        let module = known::module(plan, session.target, &problem, &best.variant).map_err(Error::Internal)?;
-        let mut record = session.record(Kind::Choice, &best.schedule);
-        record.code = known::code(plan, &module, session.target);
-        record.variant.clone_from(&best.variant);
-        record.threads = best.threads;
-        (record.seconds, record.spread) = (Some(best.seconds), best.spread);
-        record.default_seconds = Some(default.seconds);
-        record.copy_bandwidth = copy;
-        session.store.append(&record);
-        let trials = || kernels.iter().flat_map(|report| &report.searched.trials);
-        let (remembered, failed) = (
-            trials().filter(|trial| trial.remembered).count(),
-            trials().filter(|t| t.verdict == Verdict::Failed).count(),
-        );
-        let mut report = Report {
-            problem: problem.name.clone(),
-            sizes: problem.sizes.clone(),
-            precision: record.about.precision,
-            device: record.about.device,
-            strategy: session.options.strategy.name(),
-            schedules,
-            default,
-            best,
-            finalists: all,
-            elements: module.vector_len,
-            word_bytes: if module.real == kernelwright_codegen::kernel::Element::F32 { 4 } else { 8 },
-            copy_bandwidth: copy,
-            candidates: session.counted(),
-            remembered,
-            failed,
-            wall_seconds: session.elapsed().as_secs_f64(),
-            ended: session.ended(),
-            store: session.store.directory().map(|place| place.display().to_string()),
-            notices: Vec::new(),
-            kernels,
-        };
-        let mut shared = session.backend();
-        notices.extend(session.store.take_notices());
-        notices.extend(shared.notices());
-        report.notices = notices;
-        drop(session);
-        let backend = shared.into_inner().unwrap_or_else(|shared| Box::new(shared));
-        Ok((report, backend))
+        let module = known::module(plan, session.target, &problem, &all[best].variant).map_err(Error::Internal)?;
+        session.choose((&all[0], &all[best]), known::code(plan, &module, session.target), copy);
+        let about = (copy, module.vector_len, module.real.bytes());
+        let report = session.report(problem.name.clone(), schedules, kernels, (all, best), about);
+        Ok(session.end(report, notices))
     }
 }
 

@@ -6,92 +6,22 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use kernelwright_codegen::kernel::Kernel;
-use kernelwright_codegen::loops::Program;
-use kernelwright_codegen::map::{self, Finish, Own, Variant};
-use kernelwright_codegen::module::Module;
-use kernelwright_syntax::program::Precision;
 
-use super::bench::Step;
-use super::exact;
-use super::key::element_of;
+use super::tunable::Proof;
+use crate::backend::Backend;
 use crate::backend::build::Build;
 
-/// A program at small sizes with what its default leaves there.
-pub struct Small {
-    /// The program.
-    pub program: Program,
-    /// What every candidate must leave; none where the default itself cannot be interpreted.
-    expected: std::collections::BTreeMap<String, Vec<i64>>,
-}
-
-/// How a step's candidates are mapped.
-#[derive(Clone)]
-pub struct Mapping {
-    /// What for.
-    pub target: map::Target,
-    /// Precision of vectors.
-    pub precision: Precision,
-    /// Measures that the history holds.
-    pub history_len: u64,
-}
-
-impl Mapping {
-    /// A program with one variant for a step and defaults for all else.
-    ///
-    /// # Errors
-    /// A variant that cannot be mapped.
-    pub fn module(&self, program: &Program, step: Step, variant: Option<&Variant>) -> Result<Module, String> {
-        let own: Own = variant.map(|variant| (step.name(program).to_string(), variant.clone())).into_iter().collect();
-        self.module_each(program, &own)
-    }
-
-    /// A program with variants of their own for some kernels.
-    ///
-    /// # Errors
-    /// A variant that cannot be mapped.
-    pub fn module_each(&self, program: &Program, own: &Own) -> Result<Module, String> {
-        let options = map::Options {
-            target: self.target,
-            precision: element_of(self.precision),
-            history_len: self.history_len,
-            // A trial is a sweep or a fence by itself: no sweep ends with the fence after it.
-            variant: Variant { fence: Some(Finish::Own), ..Variant::for_space(self.target, &program.operator.space) },
-        };
-        map::map_each(program, &options, own).map_err(|error| error.to_string())
-    }
-}
-
-impl Small {
-    /// A small program and what its default leaves for a step.
-    ///
-    /// # Errors
-    /// What the default's kernels do that they may not.
-    pub fn new(mapping: &Mapping, program: Program, step: Step) -> Result<Small, String> {
-        let expected = exact::left(&program, &mapping.module(&program, step, None)?, step)?;
-        Ok(Small { program, expected })
-    }
-
-    fn proves(&self, mapping: &Mapping, step: Step, variant: &Variant) -> Result<(), String> {
-        let module = mapping.module(&self.program, step, Some(variant))?;
-        let left = exact::left(&self.program, &module, step)?;
-        exact::equal(&left, &self.expected)
-    }
-}
+/// Threads that compile, at most.
+const WORKERS: usize = 8;
 
 /// What is done to a candidate before it meets the device.
 pub struct Job {
     /// Its number.
     pub number: usize,
-    /// Its variant.
-    pub variant: Variant,
     /// Its kernels at the sizes asked for.
     pub kernels: Vec<Kernel>,
-    /// How it is mapped.
-    pub mapping: Mapping,
-    /// The step.
-    pub step: Step,
-    /// The program at small sizes.
-    pub small: Arc<Vec<Small>>,
+    /// Its proof at small sizes.
+    pub proof: Proof,
 }
 
 /// A candidate that went through the workshop.
@@ -129,6 +59,18 @@ impl Workshop {
         Ok(Workshop { pool, build, sender, receiver, busy: 0, workers, round: Arc::default() })
     }
 
+    /// Threads beside a back end.
+    ///
+    /// # Errors
+    /// A system that has no threads left.
+    pub fn with(backend: &dyn Backend) -> Result<Workshop, String> {
+        let build = backend.builder();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let beside = build.as_ref().is_some_and(|build| build.beside());
+        // Beside a device one core is left to the thread that drives it.
+        Workshop::new(build, cores.saturating_sub(usize::from(beside)).clamp(1, WORKERS))
+    }
+
     /// Whether the device may measure while there is work.
     pub fn beside(&self) -> bool {
         self.build.as_ref().is_some_and(|build| build.beside())
@@ -147,14 +89,14 @@ impl Workshop {
 
     /// Takes a candidate in.
     pub fn submit(&mut self, job: Job) {
-        let (build, sender) = (self.build.clone(), self.sender.clone());
+        let (build, sender, number) = (self.build.clone(), self.sender.clone(), job.number);
         self.busy += 1;
         let (round, own) = (self.round.clone(), self.round.load(Ordering::Relaxed));
         self.pool.spawn(move || {
             let begin = Instant::now();
             let current = round.load(Ordering::Relaxed) == own;
             let unit = if current { job.run(build.as_deref()) } else { Err("dropped".to_string()) };
-            let made = Made { number: job.number, unit, took: begin.elapsed() };
+            let made = Made { number, unit, took: begin.elapsed() };
             // Nobody waits any more when the tune has ended.
             let _ = sender.send(made);
         });
@@ -178,11 +120,8 @@ impl Workshop {
 }
 
 impl Job {
-    fn run(&self, build: Option<&dyn Build>) -> Result<Option<Vec<u8>>, String> {
-        for small in self.small.iter() {
-            let proven = small.proves(&self.mapping, self.step, &self.variant);
-            proven.map_err(|why| format!("wrong at small sizes: {why}"))?;
-        }
+    fn run(self, build: Option<&dyn Build>) -> Result<Option<Vec<u8>>, String> {
+        (self.proof)().map_err(|why| format!("wrong at small sizes: {why}"))?;
         match build {
             Some(build) => build.build(&self.kernels).map(Some).map_err(|error| error.to_string()),
             None => Ok(None),

@@ -203,6 +203,14 @@ fn vectors_of_the_caller_stay_on_the_device() {
     assert!(matches!(refused, Err(BackendError::Argument(text)) if text.contains("f32")));
     let short = backend.allocate(Element::F64, 999).unwrap();
     assert!(matches!(backend.write_from(short, VectorRef::Device(&vector)), Err(BackendError::Argument(_))));
+    let itself = backend.write_from(theirs, VectorRef::Device(&vector));
+    assert!(matches!(itself, Err(BackendError::Argument(text)) if text.contains("lies in")));
+    backend.free(theirs);
+    backend.write_from(ours, VectorRef::Device(&vector)).unwrap();
+    assert_eq!(values(&mut backend, ours, 1000), vec![0.5; 1000], "a freed buffer lives while it is lent");
+    let buffers = backend.counters().buffers;
+    drop(vector);
+    assert_eq!(backend.counters().buffers, buffers - 1);
 }
 
 #[test]

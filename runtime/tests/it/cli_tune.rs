@@ -181,3 +181,32 @@ fn a_full_disk_and_a_store_that_cannot_be_written_are_notices() {
     rights.set_readonly(false);
     std::fs::set_permissions(&place.store, rights).expect("rights");
 }
+
+#[test]
+fn a_tuned_product_is_used_by_spmv_and_solve() {
+    let place = Place::new("cli_tune_product");
+    let entries: String = (1..=40)
+        .flat_map(|row| {
+            let beside = (row > 1).then(|| format!("{row} {} -1\n", row - 1));
+            [Some(format!("{row} {row} 4\n")), beside].into_iter().flatten()
+        })
+        .collect();
+    let text = format!("%%MatrixMarket matrix coordinate real symmetric\n40 40 79\n{entries}");
+    let folder = Path::new(&place.program).parent().expect("a folder");
+    let matrix = file(folder, "A.mtx", &text);
+    let ran = place.run(&["tune", "--matrix", &matrix, "--backend", "interp", "--count", "4"]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.out.contains("Formats under the default variant") && ran.out.contains("  format "), "{}", ran.out);
+    for args in [vec!["spmv", &matrix], vec!["solve", "--matrix", &matrix]] {
+        let run = |more: &[&str]| place.run(&[args.as_slice(), &["--backend", "interp"], more].concat());
+        let used = run(&[]);
+        assert_eq!(used.status, 0, "{}", used.err);
+        assert!(used.out.contains("tuned: format "), "{}", used.out);
+        for other in [&["--untuned"][..], &["--format", "csr"], &["--variant", "row_lanes=1"]] {
+            let ran = run(other);
+            assert!(ran.status == 0 && !ran.out.contains("tuned: format "), "{other:?}: {}{}", ran.out, ran.err);
+        }
+    }
+    let neither = place.run(&["tune", &place.program, "--matrix", &matrix]);
+    assert_eq!(neither.status, 2, "{}", neither.err);
+}

@@ -203,7 +203,10 @@ impl Variant {
     }
 
     /// Checks that blocks of this shape can exist.
-    pub(super) fn check(&self, purpose: &Purpose) -> Result<(), MapError> {
+    ///
+    /// # Errors
+    /// A shape that no block can have.
+    pub fn check(&self, purpose: &Purpose) -> Result<(), MapError> {
         let refuse = |why: String| Err(MapError::Variant(why));
         if [self.parallel, self.inline, self.rows, self.sequential].contains(&0) {
             return refuse("every extent is at least 1".into());

@@ -1,5 +1,4 @@
-//! The CUDA driver through cudarc; beside [`nvrtc`](super::nvrtc) and [`cusparse`](super::cusparse) the only file
-//! that names it.
+//! The CUDA driver through cudarc; [`nvrtc`](super::nvrtc) and [`cusparse`](super::cusparse) hold the rest of it.
 //!
 //! What makes the calls sound: nothing is called before [`driver`] has found the library; memory, modules, graphs and
 //! events belong to values that keep the context alive and give them back when dropped; work is ordered on one
@@ -7,11 +6,9 @@
 //! the kernel's signature.
 #![allow(unsafe_code)]
 
-use super::vector::DeviceVector;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DriverError, result};
 use cudarc::nvrtc::Ptx;
-use kernelwright_codegen::kernel::Element;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -195,7 +192,8 @@ impl Device {
     /// Enqueues copying bytes from an address, of which [`holds`](Self::holds) was asked, to the start of a block.
     pub fn copy_in(&self, from: u64, to: &Block, bytes: usize) -> Result<(), Failure> {
         self.context.bind_to_thread()?;
-        // SAFETY: both ranges lie in allocations that live: the one by the promise made for the vector.
+        // SAFETY: both ranges lie in allocations that live, and do not overlap: the caller's lives by the promise of
+        // `DeviceVector::from_raw` or because the vector owns it, and the back end waits before its call returns.
         Ok(unsafe { result::memcpy_dtod_async(to.address, from, bytes, self.stream.cu_stream()) }?)
     }
 
@@ -290,11 +288,14 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block as a vector.
-    pub fn vector(&self, len: usize, element: Element) -> DeviceVector {
-        // SAFETY: the block holds as many elements; that it lives longer is left to whoever is lent it, and checked at
-        // every use by `Device::holds`.
-        unsafe { DeviceVector::from_raw(self.address, len, element) }
+    /// Its device address.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Whether an address lies in it.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        (self.address..self.address + self.bytes).contains(&address)
     }
 
     /// Its address as other libraries take it.

@@ -71,7 +71,12 @@ impl Call<'_> {
 /// Bytes aligned for vector instructions and cache lines.
 #[derive(Debug)]
 pub struct Memory {
+    /// First byte.
     start: NonNull<u8>,
+    bytes: usize,
+    /// Bytes of the allocation before the first one.
+    skipped: usize,
+    /// Of the allocation.
     layout: Layout,
 }
 
@@ -86,28 +91,50 @@ impl Memory {
     /// Alignment of large buffers, which ask for pages of this size: a sweep along the slowest axis meets a new page of
     /// the usual size at every point.
     pub const HUGE: usize = 2 << 20;
+    /// Colours of large buffers: how many start at different distances from such a page, and how far apart. Elements of
+    /// one number in vectors whose sizes are powers of two would otherwise fall into one set of a cache, which holds
+    /// eight lines or so, fewer than a sweep over several vectors and their neighbours touches at a point. The distance
+    /// spreads the colours over the sets of caches with ways of 4 KiB to 64 KiB.
+    pub const COLOURS: (u64, usize) = (16, 4096 + 5 * 64);
 
-    /// Zeroed bytes; `None` when the system has not enough memory. `each` is called once with a function that zeroes
+    /// Whether buffers of this size have large pages and a colour.
+    pub fn is_large(bytes: usize) -> bool {
+        bytes >= 2 * Self::HUGE
+    }
+
+    /// Zeroed bytes of a colour (any number); `None` when the system has not enough memory. `each` is called once with a function that zeroes
     /// bytes `from..to` and must have it do so for parts that cover `0..bytes`: whoever zeroes a page first decides
     /// which memory bank it lies in, so the parts are those that kernels will work on.
-    pub fn zeroed(bytes: usize, each: impl FnOnce(u64, &(dyn Fn(u64, u64) + Sync))) -> Option<Memory> {
-        let large = bytes >= 2 * Self::HUGE;
-        let layout = Layout::from_size_align(bytes.max(1), if large { Self::HUGE } else { Self::ALIGNMENT }).ok()?;
+    pub fn zeroed(bytes: usize, colour: u64, each: impl FnOnce(u64, &(dyn Fn(u64, u64) + Sync))) -> Option<Memory> {
+        let bytes = bytes.max(1);
+        let large = Self::is_large(bytes);
+        let (colours, apart) = Self::COLOURS;
+        let skipped = if large { (colour % colours) as usize * apart } else { 0 };
+        let align = if large { Self::HUGE } else { Self::ALIGNMENT };
+        let layout = Layout::from_size_align(bytes.checked_add(skipped)?, align).ok()?;
         // SAFETY: the size is not zero.
-        let start = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
-        let memory = Memory { start, layout };
+        let base = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
+        // SAFETY: the allocation is longer than what is skipped.
+        let start = unsafe { base.add(skipped) };
+        let memory = Memory { start, bytes, skipped, layout };
         if large {
             memory.ask_for_huge_pages();
         }
         let shared = &memory;
-        each(layout.size() as u64, &|from, to| {
-            let (from, to) = (from as usize, (to as usize).min(shared.layout.size()));
+        each(bytes as u64, &|from, to| {
+            let (from, to) = (from as usize, (to as usize).min(shared.bytes));
             if from < to {
                 // SAFETY: within the allocation; parts given to different threads do not overlap.
                 unsafe { shared.start.as_ptr().add(from).write_bytes(0, to - from) };
             }
         });
         Some(memory)
+    }
+
+    /// First byte of the allocation.
+    fn base(&self) -> *mut u8 {
+        // SAFETY: that many bytes lie before the first one in the same allocation.
+        unsafe { self.start.as_ptr().sub(self.skipped) }
     }
 
     /// Asks the system to back the bytes by large pages; it may decline, and nothing but speed depends on it.
@@ -122,28 +149,28 @@ impl Memory {
                 unsafe extern "C" {
                     fn madvise(start: *mut c_void, bytes: usize, advice: i32) -> i32;
                 }
-                madvise(self.start.as_ptr().cast(), self.layout.size(), HUGE_PAGES);
+                madvise(self.base().cast(), self.layout.size(), HUGE_PAGES);
             }
         }
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: allocated with this size, and zeroed.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+        // SAFETY: that many were allocated, and zeroed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
     /// Its bytes, to change.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; `&mut self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout and not freed before.
-        unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) }
+        unsafe { std::alloc::dealloc(self.base(), self.layout) }
     }
 }
 

@@ -99,6 +99,9 @@ pub(in super::super) struct SpmvArgs {
     /// Part of the variant of the kernel, instead of the default; may be repeated (row_lanes=8).
     #[arg(long, value_name = "KEY=VALUE", value_parser = super::part)]
     pub(in super::super) variant: Vec<(String, String)>,
+    /// Leave out what earlier tunes chose.
+    #[arg(long)]
+    pub(in super::super) untuned: bool,
     /// Times that are taken of the product; the median is reported.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     pub(in super::super) repeat: u32,

@@ -16,14 +16,7 @@ const LONG: f64 = 0.02;
 impl Engine {
     /// Runs steps from beginning to end, once, and waits for them.
     pub fn run_section(&mut self, control: &[Control]) -> Result<(), Error> {
-        let device = &mut self.device;
-        device.clear_status()?;
-        let mut cursor = Cursor::over(&[control]);
-        while let Some(step) = cursor.next() {
-            device.perform(step)?;
-        }
-        device.flush()?;
-        Ok(device.backend.synchronize()?)
+        self.device.run(control).map(drop)
     }
 
     /// Seconds that sweeps and fences take on the device: the median of `repeats` times, each of several runs unless
@@ -39,6 +32,16 @@ impl Engine {
 }
 
 impl Device {
+    /// Runs steps from beginning to end, whatever was raised before; returns the status they leave.
+    pub(super) fn run(&mut self, control: &[Control]) -> Result<i32, Error> {
+        self.clear_status()?;
+        let mut cursor = Cursor::over(&[control]);
+        while let Some(step) = cursor.next() {
+            self.perform(step)?;
+        }
+        Ok(self.status()?.0)
+    }
+
     /// See [`Engine::time_section`]; renaming of vectors is left out.
     fn time(&mut self, control: &[Control], repeats: usize) -> Result<f64, Error> {
         let mut launches = Vec::new();

@@ -1,0 +1,362 @@
+//! Products with a sparse matrix: the format it is stored in, and the variant of the product's kernel.
+//!
+//! Formats take the place of schedules: those that are predicted to be near the best are converted to, held against a
+//! product in f64 and timed under the default variant; the nearest go on, with chunks of other heights. Then the kernel
+//! of each is searched like any sweep. A choice holds for one structure; the values of the entries do not matter.
+
+use std::time::Instant;
+
+use kernelwright_codegen::format::Stored;
+use kernelwright_codegen::map::Variant;
+use kernelwright_syntax::program::{Format, Precision};
+
+use super::bench::{Inputs, Step};
+use super::clock;
+use super::race::{self, Searched};
+use super::record::{About, Kind, Verdict};
+use super::report::{Finalist, KernelReport, Nouns, Report, ScheduleTrial};
+use super::session::{Session, Stage, Subject};
+use super::step::{Entry, Mapping, StepSearch};
+use super::store::Store;
+use super::strategy::Choice;
+use super::structure::{self, small};
+use super::workshop::Workshop;
+use super::{Options, Watch, key};
+use crate::backend::shared::Shared;
+use crate::backend::{Backend, Target};
+use crate::matrix::Csr;
+use crate::pipeline::history_len;
+use crate::solve::Error;
+use crate::sparse::bench::Reference;
+use crate::sparse::choice::{self, Ranking, shapes};
+use crate::sparse::cost::{Cost, bytes_of};
+use crate::sparse::product::{self, Product, convert};
+
+/// Formats that are timed under the default variant, and that go on from there.
+const FORMATS: [usize; 2] = [4, 3];
+/// Formats predicted to be slower than this are not timed; measured to be slower, they do not go on.
+const NEAR: [f64; 2] = [4.0, 1.3];
+/// Share of a budget after which no further format is timed.
+const FIRST: f64 = 0.4;
+/// Samples of each finalist, and of a format under the default variant.
+const ROUNDS: usize = 7;
+const REPEATS: usize = 3;
+/// What is searched in the program of a product.
+const PRODUCT: Step = Step::Sweep(0);
+
+/// A matrix whose product is tuned.
+pub struct Asked<'m> {
+    /// Its name in reports.
+    pub name: String,
+    /// The matrix.
+    pub matrix: &'m Csr,
+    /// Formats that may be chosen.
+    pub formats: Vec<Format>,
+    /// Precision of values and vectors.
+    pub precision: Precision,
+}
+
+/// Tunes a product on a back end, which is given back.
+///
+/// # Errors
+/// A matrix that no format can store, and a back end that fails. Trouble with a candidate or with the store is none.
+pub fn tune(
+    asked: &Asked,
+    backend: Box<dyn Backend>,
+    store: Store,
+    options: &Options,
+    watch: Watch,
+) -> Result<(Report, Box<dyn Backend>), Error> {
+    let begin = Instant::now();
+    let ranking = choice::rank(asked.matrix, &asked.formats, asked.precision, backend.target());
+    ranking.best().map_err(Error::Input)?;
+    let session = session(asked, Shared::new(backend), store, options, (watch, begin))?;
+    let mapping = mapping(asked.precision, session.target);
+    let reference = Reference::of(asked.matrix);
+    let mut tuner = MatrixTuner { asked, session, mapping, reference, trials: Vec::new(), notices: Vec::new() };
+    let copy = tuner.session.copy_bandwidth()?;
+    let mut near = tuner.formats(&ranking)?;
+    let kernels = tuner.kernels(&mut near)?;
+    let finals = tuner.finals(&mut near, &kernels)?;
+    tuner.finish(copy, kernels, finals)
+}
+
+fn session<'w>(
+    asked: &Asked,
+    backend: Shared,
+    store: Store,
+    options: &Options,
+    watch: (Watch<'w>, Instant),
+) -> Result<Session<'w>, Error> {
+    let Asked { matrix, precision, .. } = asked;
+    let structure = structure::hash_of(matrix);
+    let family = structure::family(*precision, &backend);
+    let names: Vec<&str> = asked.formats.iter().map(|format| format.name.as_str()).collect();
+    let about = About {
+        operator: asked.name.clone(),
+        solver: "product".to_string(),
+        sizes: vec![matrix.rows(), matrix.columns(), matrix.entries()],
+        class: structure::class(matrix),
+        structure: structure.clone(),
+        precision: format!("{precision:?}").to_lowercase(),
+        device: backend.describe(),
+    };
+    let key = structure::key(&family, &structure, &names);
+    let workshop = Workshop::with(&backend).map_err(Error::Internal)?;
+    Ok(Session::new(backend, options.clone(), workshop, store, Subject { family, key, about }, watch))
+}
+
+struct MatrixTuner<'m, 'w> {
+    asked: &'m Asked<'m>,
+    session: Session<'w>,
+    mapping: Mapping,
+    reference: Reference,
+    trials: Vec<ScheduleTrial>,
+    notices: Vec<String>,
+}
+
+/// Parts of a variant with their values.
+type Parts = Vec<(String, String)>;
+
+/// A format that goes on, with the matrix in it.
+struct Near {
+    format: Format,
+    stored: Stored,
+    seconds: f64,
+}
+
+/// What met in the final; the first is the default.
+struct Final {
+    all: Vec<Finalist>,
+    best: usize,
+    /// Hash of the code of the best.
+    code: String,
+}
+
+impl MatrixTuner<'_, '_> {
+    /// Times formats under the default variant. Those that go on, with the automatic choice first.
+    fn formats(&mut self, ranking: &Ranking) -> Result<Vec<Near>, Error> {
+        let exhaustive = self.session.options.strategy == Choice::Exhaustive;
+        let limit = NEAR[0] * ranking.candidates[0].seconds;
+        let few = |(number, candidate): &(usize, &choice::Candidate)| {
+            exhaustive || *number == 0 || (*number < FORMATS[0] && candidate.seconds <= limit)
+        };
+        let wanted = ranking.candidates.iter().enumerate().filter(few).map(|(_, candidate)| &candidate.format);
+        let mut near = Vec::new();
+        for format in wanted {
+            self.try_format(format, &mut near)?;
+        }
+        let fastest = near.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|near| near.format.clone());
+        for shape in fastest.iter().flat_map(shapes) {
+            self.try_format(&shape, &mut near)?;
+        }
+        if near.is_empty() {
+            let why = self.trials.first().map(|trial| trial.reason.clone()).unwrap_or_default();
+            return Err(Error::Internal(format!("the automatic format cannot be used: {why}")));
+        }
+        Ok(thinned(near))
+    }
+
+    /// Times a format, unless it is late; the first one must be.
+    fn try_format(&mut self, format: &Format, near: &mut Vec<Near>) -> Result<(), Error> {
+        let late = self.session.options.budget.is_some_and(|all| self.session.elapsed() > all.mul_f64(FIRST));
+        if !self.trials.is_empty() && (late || self.session.over()) {
+            return Ok(());
+        }
+        let first = self.trials.is_empty();
+        let (seconds, words, reason) = match self.time_format(format) {
+            Ok((stored, seconds)) => {
+                let words = self.words(&stored);
+                near.push(Near { format: format.clone(), stored, seconds });
+                (Some(seconds), words, String::new())
+            }
+            Err(Error::Backend(error)) if first => return Err(Error::Backend(error)),
+            Err(error) => (None, 0.0, error.to_string()),
+        };
+        let mut record = self.session.record(Kind::Iteration, &format.name);
+        record.verdict = if seconds.is_some() { Verdict::Timed } else { Verdict::Failed };
+        (record.seconds, record.reason) = (seconds, reason.clone());
+        self.session.store.append(&record);
+        self.session.show(&Stage { what: format.name.clone(), looked_at: 1, space: 1, best: seconds, default: None });
+        self.trials.push(ScheduleTrial { schedule: format.name.clone(), words, seconds, reason });
+        Ok(())
+    }
+
+    fn time_format(&mut self, format: &Format) -> Result<(Stored, f64), Error> {
+        let stored = convert(self.asked.matrix, format)?;
+        let mut product = self.product(&stored, &[])?;
+        let seconds = product.time(REPEATS);
+        product.into_backend();
+        Ok((stored, seconds?))
+    }
+
+    /// A product under a variant, held against one in f64.
+    fn product(&mut self, stored: &Stored, variant: &[(String, String)]) -> Result<Product, Error> {
+        let mut product = Product::compile(stored, self.asked.precision, variant, Box::new(self.session.backend()))?;
+        let y = product.multiply(&self.reference.x)?;
+        match self.reference.fault(self.asked.matrix, &y, self.asked.precision) {
+            None => Ok(product),
+            Some(why) => {
+                product.into_backend();
+                Err(Error::Internal(why))
+            }
+        }
+    }
+
+    /// Words that a product moves for each row.
+    fn words(&self, stored: &Stored) -> f64 {
+        let cost = Cost::of(&stored.layout, self.asked.precision);
+        cost.product_bytes as f64 / (self.asked.matrix.rows().max(1) as u64 * bytes_of(self.asked.precision)) as f64
+    }
+
+    /// Searches the kernel of every format that went on.
+    fn kernels(&mut self, near: &mut [Near]) -> Result<Vec<KernelReport>, Error> {
+        let small = small(self.asked.matrix);
+        let mut reports = Vec::new();
+        let count = near.len();
+        for (number, one) in near.iter_mut().enumerate() {
+            if self.session.over() {
+                break;
+            }
+            let until = self.session.left().map(|time| Instant::now() + time / (count - number) as u32);
+            match self.search(one, &small, until) {
+                Ok(Some(searched)) => {
+                    reports.push(KernelReport { schedule: one.format.name.clone(), weight: 1.0, searched });
+                }
+                Ok(None) => {}
+                Err(Error::Internal(why)) => self.notices.push(format!("{} is not tuned: {why}", one.format.name)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reports)
+    }
+
+    fn search(&mut self, near: &mut Near, small: &[Csr], until: Option<Instant>) -> Result<Option<Searched>, Error> {
+        let program = product::program(&near.stored);
+        if self.mapping.space(&program, PRODUCT).variants.len() < 2 {
+            return Ok(None);
+        }
+        let stored = small.iter().map(|matrix| convert(matrix, &near.format));
+        let stored = stored.collect::<Result<Vec<_>, _>>()?;
+        let small = stored.into_iter().map(|stored| (product::program(&stored), stored.contents)).collect();
+        // They may be large: lent, not copied.
+        let inputs = Inputs { params: Vec::new(), data: std::mem::take(&mut near.stored.contents) };
+        let (step, mapping) = (PRODUCT, self.mapping.clone());
+        let entry = Entry { program: &program, inputs: &inputs, small, step, mapping };
+        let found = StepSearch::new(&mut self.session, entry)
+            .and_then(|search| race::search(&mut self.session, search, &near.format.name, until));
+        near.stored.contents = inputs.data;
+        found.map(Some)
+    }
+
+    /// The default, the tuned formats and the last choice in turns.
+    fn finals(&mut self, near: &mut Vec<Near>, kernels: &[KernelReport]) -> Result<Final, Error> {
+        let mut wanted = vec![(0, Vec::new())];
+        for (number, one) in near.iter().enumerate() {
+            let report = kernels.iter().find(|report| report.schedule == one.format.name);
+            let best = report.map(|report| &report.searched).filter(|searched| searched.best != 0);
+            wanted.push((number, best.map_or(Vec::new(), |searched| searched.trials[searched.best].variant.clone())));
+        }
+        wanted.extend(self.last(near));
+        let mut products: Vec<(usize, Parts, Product)> = Vec::new();
+        for (number, variant) in wanted {
+            let known = products.iter().any(|(other, own, _)| (*other, own) == (number, &variant));
+            if known || (!products.is_empty() && self.session.stopped()) {
+                continue;
+            }
+            match self.product(&near[number].stored, &variant) {
+                Ok(product) => products.push((number, variant, product)),
+                Err(error) if products.is_empty() => return Err(error),
+                Err(error) => self.notices.push(format!("{} drops out: {error}", near[number].format.name)),
+            }
+        }
+        let result = self.meet(near, &mut products);
+        products.into_iter().for_each(|(_, _, product)| drop(product.into_backend()));
+        result
+    }
+
+    /// The choice of the tune before, its format among the others.
+    fn last(&mut self, near: &mut Vec<Near>) -> Option<(usize, Parts)> {
+        let last = self.session.last_choice()?;
+        let (name, variant) = (last.schedule.clone(), last.variant.clone());
+        let known = near.iter().position(|one| one.format.name == name);
+        if known.is_none() && !self.session.stopped() {
+            let format = choice::named(&self.asked.formats, &name)?;
+            let stored = convert(self.asked.matrix, &format).ok()?;
+            near.push(Near { format, stored, seconds: f64::INFINITY });
+        }
+        Some((known.unwrap_or(near.len() - 1), variant)).filter(|(number, _)| near[*number].format.name == name)
+    }
+
+    /// Samples in turns and chooses.
+    fn meet(&mut self, near: &[Near], products: &mut [(usize, Parts, Product)]) -> Result<Final, Error> {
+        let mut samples = vec![Vec::new(); products.len()];
+        for round in 0..ROUNDS {
+            if round > 0 && self.session.stopped() {
+                break;
+            }
+            for ((_, _, product), samples) in products.iter_mut().zip(&mut samples) {
+                samples.push(product.time(1)?);
+            }
+        }
+        // Of those that are not told apart the one that changes least.
+        let best = clock::choose(&samples, |number| (products[number].1.len(), number));
+        let finalist = |(number, (place, variant, _)): (usize, &(usize, Parts, Product))| {
+            let (seconds, spread) = clock::summary(&samples[number]);
+            let near = &near[*place];
+            let (schedule, words) = (near.format.name.clone(), self.words(&near.stored));
+            Finalist { schedule, words, variant: variant.clone(), threads: None, seconds, spread }
+        };
+        let mut all: Vec<Finalist> = products.iter().enumerate().map(finalist).collect();
+        let product = &mut products[best].2;
+        let mut sample = || product.time(ROUNDS.div_ceil(2));
+        if let Some((threads, seconds)) = self.session.threads(all[best].seconds, &mut sample)? {
+            (all[best].threads, all[best].seconds) = (Some(threads), seconds);
+        }
+        let code = code(&near[products[best].0].stored, &self.mapping, &all[best].variant).map_err(Error::Internal)?;
+        Ok(Final { all, best, code })
+    }
+
+    fn finish(
+        self,
+        copy: Option<f64>,
+        kernels: Vec<KernelReport>,
+        finals: Final,
+    ) -> Result<(Report, Box<dyn Backend>), Error> {
+        let MatrixTuner { asked, mut session, trials, notices, .. } = self;
+        let Final { all, best, code } = finals;
+        session.choose((&all[0], &all[best]), code, copy);
+        let about = (copy, asked.matrix.rows() as u64, bytes_of(asked.precision));
+        let mut report = session.report(asked.name.clone(), trials, kernels, (all, best), about);
+        report.nouns = Nouns { choices: "Formats", choice: "format", whole: "Products", one: "a product" };
+        Ok(session.end(report, notices))
+    }
+}
+
+/// How products are mapped.
+pub(super) fn mapping(precision: Precision, target: Target) -> Mapping {
+    Mapping { target: target.into(), precision, history_len: history_len(1) }
+}
+
+/// Formats that go on: the first, and the fastest beside it.
+fn thinned(mut near: Vec<Near>) -> Vec<Near> {
+    let default = near.remove(0);
+    let least = near.iter().map(|one| one.seconds).fold(default.seconds, f64::min);
+    near.retain(|one| one.seconds <= NEAR[1] * least);
+    near.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    near.truncate(FORMATS[1] - 1);
+    near.insert(0, default);
+    near
+}
+
+/// Hash of the code of a product under a variant.
+///
+/// # Errors
+/// A variant that cannot be mapped.
+pub(super) fn code(stored: &Stored, mapping: &Mapping, parts: &[(String, String)]) -> Result<String, String> {
+    let program = product::program(stored);
+    let mut variant = Variant::for_space(mapping.target, &program.operator.space);
+    parts.iter().try_for_each(|(key, value)| variant.set(key, value))?;
+    let module = mapping.module(&program, PRODUCT, Some(&variant))?;
+    Ok(key::code(mapping.target, &PRODUCT.kernels(&module)))
+}

@@ -1,0 +1,369 @@
+//! A sweep or a fence as something to search: its variants, its proof at small sizes, and its [`Bench`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernelwright_codegen::format::Contents;
+use kernelwright_codegen::kernel::Kernel;
+use kernelwright_codegen::loops::{Control, Program, ScalarId};
+use kernelwright_codegen::map::{self, Finish, Own, Part, Variant, Work};
+use kernelwright_codegen::math;
+use kernelwright_codegen::module::Module;
+use kernelwright_syntax::program::Precision;
+
+use super::bench::{Bench, Candidate, Inputs, Step};
+use super::session::Session;
+use super::space::{Shapes, Space};
+use super::strategy::Points;
+use super::tunable::{Launches, Proof, Tunable};
+use super::{exact, key};
+use crate::backend::interp::{InterpBackend, InterpOptions};
+use crate::backend::{Backend, BackendError, KernelHandle};
+use crate::pipeline::element_of;
+use crate::solve::Error;
+
+/// What a step is searched with.
+pub struct Entry<'p> {
+    /// The program at the sizes asked for.
+    pub program: &'p Program,
+    /// Its numbers.
+    pub inputs: &'p Inputs,
+    /// The same at small sizes, with the arrays of a stored matrix.
+    pub small: Vec<(Program, Vec<Contents>)>,
+    /// The step.
+    pub step: Step,
+    /// How it is mapped.
+    pub mapping: Mapping,
+}
+
+/// How a step's candidates are mapped.
+#[derive(Clone)]
+pub struct Mapping {
+    /// What for.
+    pub target: map::Target,
+    /// Precision of vectors.
+    pub precision: Precision,
+    /// Measures that the history holds.
+    pub history_len: u64,
+}
+
+impl Mapping {
+    /// A program with one variant for a step and defaults for all else.
+    ///
+    /// # Errors
+    /// A variant that cannot be mapped.
+    pub fn module(&self, program: &Program, step: Step, variant: Option<&Variant>) -> Result<Module, String> {
+        let own: Own = variant.map(|variant| (step.name(program).to_string(), variant.clone())).into_iter().collect();
+        let options = map::Options {
+            target: self.target,
+            precision: element_of(self.precision),
+            history_len: self.history_len,
+            // A trial is a sweep or a fence by itself: no sweep ends with the fence after it.
+            variant: Variant { fence: Some(Finish::Own), ..Variant::for_space(self.target, &program.operator.space) },
+        };
+        map::map_each(program, &options, &own).map_err(|error| error.to_string())
+    }
+
+    /// The candidates of a step.
+    pub fn space(&self, program: &Program, step: Step) -> Space<Variant> {
+        let work = match step {
+            Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
+            Step::Fence(_) => Work::Fence,
+        };
+        let space = &program.operator.space;
+        let parts = Variant::parts(self.target, space, element_of(self.precision), work);
+        let shapes = StepShapes { target: self.target, space, work };
+        Space::new(&shapes, Variant::for_space(self.target, space), parts)
+    }
+}
+
+/// A program at small sizes with what its default leaves there.
+struct Small {
+    program: Program,
+    data: Vec<Contents>,
+    /// What every candidate must leave.
+    expected: BTreeMap<String, Vec<i64>>,
+}
+
+impl Small {
+    fn new(mapping: &Mapping, (program, data): (Program, Vec<Contents>), step: Step) -> Result<Small, String> {
+        let expected = exact::left(&program, &mapping.module(&program, step, None)?, step, &data)?;
+        Ok(Small { program, data, expected })
+    }
+
+    fn proves(&self, mapping: &Mapping, step: Step, variant: &Variant) -> Result<(), String> {
+        let module = mapping.module(&self.program, step, Some(variant))?;
+        let left = exact::left(&self.program, &module, step, &self.data)?;
+        exact::equal(&left, &self.expected)
+    }
+}
+
+/// A step with its candidates.
+pub struct StepSearch<'p> {
+    program: &'p Program,
+    step: Step,
+    mapping: Mapping,
+    space: Space<Variant>,
+    small: Arc<Vec<Small>>,
+    bench: Bench<'p>,
+    bytes: u64,
+}
+
+impl<'p> StepSearch<'p> {
+    /// Prepares the search: what the default leaves at small sizes, on the device as in the interpreter.
+    ///
+    /// # Errors
+    /// A device that fails, or a default that does not agree with the interpreter.
+    pub fn new(session: &mut Session<'_>, entry: Entry<'p>) -> Result<StepSearch<'p>, Error> {
+        let Entry { program, inputs, small, step, mapping } = entry;
+        let module = mapping.module(program, step, None).map_err(Error::Internal)?;
+        let wrong = |why| Error::Internal(format!("the default of {} fails its proof: {why}", step.name(program)));
+        let small = small.into_iter().map(|small| Small::new(&mapping, small, step));
+        let small = small.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        if let Some(small) = small.first() {
+            agree(session, small, inputs, step, &mapping)?;
+        }
+        let bench = Bench::new(&mut session.backend(), program, &module, step, inputs)?;
+        let (space, bytes) = (mapping.space(program, step), bench.bytes(&module));
+        Ok(StepSearch { program, step, mapping, space, small: Arc::new(small), bench, bytes })
+    }
+}
+
+impl Tunable for StepSearch<'_> {
+    type Mapped = Module;
+    type Candidate = Candidate;
+
+    fn name(&self) -> &str {
+        self.step.name(self.program)
+    }
+
+    fn points(&self) -> &Points {
+        &self.space.points
+    }
+
+    fn parts(&self, number: usize) -> Vec<(String, String)> {
+        self.space.parts(number)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn map(&self, number: usize) -> Result<(Vec<Kernel>, Module), String> {
+        let module = self.mapping.module(self.program, self.step, Some(&self.space.variants[number]))?;
+        Ok((self.step.kernels(&module), module))
+    }
+
+    fn proof(&self, number: usize) -> Proof {
+        let (small, mapping, step) = (self.small.clone(), self.mapping.clone(), self.step);
+        let variant = self.space.variants[number].clone();
+        Box::new(move || small.iter().try_for_each(|small| small.proves(&mapping, step, &variant)))
+    }
+
+    fn load(
+        &self,
+        backend: &mut dyn Backend,
+        mapped: Module,
+        kernels: Vec<KernelHandle>,
+    ) -> Result<Candidate, BackendError> {
+        self.bench.candidate(backend, mapped, kernels)
+    }
+
+    fn kernels<'c>(&self, candidate: &'c Candidate) -> &'c [KernelHandle] {
+        candidate.kernels()
+    }
+
+    fn establish(&mut self, backend: &mut dyn Backend, candidate: &Candidate) -> Result<(), BackendError> {
+        self.bench.establish(backend, candidate)
+    }
+
+    fn prove(&self, backend: &mut dyn Backend, candidate: &Candidate) -> Result<Result<(), String>, BackendError> {
+        self.bench.prove(backend, candidate)
+    }
+
+    fn sets(&self) -> usize {
+        self.bench.sets()
+    }
+
+    fn reset(&self, backend: &mut dyn Backend, candidate: &Candidate) -> Result<(), BackendError> {
+        self.bench.reset(backend, candidate)
+    }
+
+    fn launches(&self, candidate: &Candidate, set: usize) -> Launches {
+        self.bench.launches(candidate, set)
+    }
+
+    fn raises(&self) -> bool {
+        self.bench.raises()
+    }
+
+    fn clear(&self, backend: &mut dyn Backend) -> Result<(), BackendError> {
+        self.bench.clear(backend)
+    }
+
+    fn discard(&self, backend: &mut dyn Backend, candidate: Candidate) {
+        self.bench.discard(backend, candidate);
+    }
+
+    fn close(self, backend: &mut dyn Backend) {
+        self.bench.close(backend);
+    }
+}
+
+/// Holds the default kernels of a step, run by the device at small sizes, against the interpreter; once for each code.
+fn agree(
+    session: &mut Session<'_>,
+    small: &Small,
+    inputs: &Inputs,
+    step: Step,
+    mapping: &Mapping,
+) -> Result<(), Error> {
+    let backend = &mut session.backend();
+    if backend.small_problems_only().is_some() {
+        return Ok(());
+    }
+    let program = &small.program;
+    let module = mapping.module(program, step, None).map_err(Error::Internal)?;
+    if !session.first_time(key::code(session.target, &step.kernels(&module))) {
+        return Ok(());
+    }
+    let mut inputs = inputs.resized(&program.operator);
+    if !small.data.is_empty() {
+        inputs.data.clone_from(&small.data);
+    }
+    let mut interpreter = InterpBackend::new(InterpOptions { target: session.target, ..InterpOptions::default() });
+    let expected = established(&mut interpreter, step, program, &module, &inputs)?;
+    let found = established(backend, step, program, &module, &inputs)?;
+    let agrees = found.agrees(backend, &expected, &mut interpreter, module.vector_len as usize);
+    found.close(backend);
+    agrees?.map_err(|why| {
+        let name = step.name(program);
+        Error::Internal(format!("the default of {name} and the interpreter disagree: {why}"))
+    })
+}
+
+/// A bench with the default's results as reference; its kernels are given back.
+fn established<'p>(
+    backend: &mut dyn Backend,
+    step: Step,
+    program: &'p Program,
+    module: &Module,
+    inputs: &Inputs,
+) -> Result<Bench<'p>, Error> {
+    let mut bench = Bench::new(backend, program, module, step, inputs)?;
+    let handles = backend.compile(&step.kernels(module))?;
+    let candidate = bench.candidate(backend, module.clone(), handles)?;
+    let result = bench.establish(backend, &candidate);
+    bench.discard(backend, candidate);
+    match result {
+        Ok(()) => Ok(bench),
+        Err(error) => {
+            bench.close(backend);
+            Err(error.into())
+        }
+    }
+}
+
+/// What the variants of a step depend on.
+struct StepShapes<'p> {
+    target: map::Target,
+    space: &'p math::Space,
+    work: Work,
+}
+
+impl Shapes for StepShapes<'_> {
+    type Variant = Variant;
+
+    fn value(&self, variant: &Variant, key: &str) -> String {
+        variant.get(key).unwrap_or_default()
+    }
+
+    fn with(&self, mut variant: Variant, key: &str, value: &str) -> Option<Variant> {
+        variant.set(key, value).ok().map(|()| variant)
+    }
+
+    fn sensible(&self, variant: &Variant, default: &Variant, parts: &[Part]) -> bool {
+        let kept = |part: &Part| variant.matters(part.key, self.work) || variant.get(part.key) == default.get(part.key);
+        variant.check().is_ok() && parts.iter().all(kept)
+    }
+
+    /// Words with the ends of walks read twice, over the share of the device that has work. It need only put sensible
+    /// candidates first; measuring corrects it.
+    fn expected(&self, variant: &Variant) -> f64 {
+        let grid = self.space.grid();
+        let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size) as f64;
+        let points: f64 = (0..grid.axes.len()).map(size).product();
+        match (self.target, self.work) {
+            (map::Target::Cuda, Work::Point) => point(points, variant),
+            (map::Target::Cuda, Work::Line(axis)) => {
+                let split = variant.segments.map_or(16.0, f64::from).max(1.0);
+                let lanes = points / size(axis) * split;
+                (LANES / lanes).max(1.0) * if split > 1.0 { 1.0 } else { 2.0 }
+            }
+            (map::Target::Cuda, Work::Rows) => 1.0,
+            (map::Target::Cuda, Work::Fence) => 1.0 + 0.1 * (f64::from(variant.fence_lanes) / 256.0).log2().abs(),
+            (map::Target::Host, Work::Point) => {
+                let blocks = (size(1) / variant.tile[0] as f64).ceil() * (size(2) / variant.tile[1] as f64).ceil();
+                (PIECES / blocks).max(1.0) + 0.1 / (variant.tile[0] * variant.tile[1]) as f64
+            }
+            (map::Target::Host, Work::Line(_)) => 1.0 + 0.05 * (variant.simd as f64 / 128.0).log2().abs(),
+            (map::Target::Host, Work::Fence | Work::Rows) => 1.0,
+        }
+    }
+}
+
+/// Lanes that keep a device busy.
+const LANES: f64 = 132.0 * 1024.0;
+/// Lines or rows that keep a host's cores busy.
+const PIECES: f64 = 64.0;
+
+/// A sweep over points on a device.
+fn point(points: f64, variant: &Variant) -> f64 {
+    let [x, y] = variant.block.map(f64::from);
+    let walk = variant.chunk as f64;
+    let again = if variant.carry { 1.0 } else { 1.15 };
+    let ends = (1.0 + 0.5 / walk) * again * (1.0 + 0.05 * (32.0 / x - 1.0).max(0.0));
+    let idle = (LANES / (points / walk)).max(1.0);
+    let odd = (x * y / 256.0).log2().abs();
+    ends * idle * (1.0 + 0.03 * odd)
+}
+
+/// Sweeps and fences of a program's main loop, with how often each runs in a round.
+pub fn steps(program: &Program, delay: u32) -> Vec<(Step, f64)> {
+    let unbounded = program.body.iter().find(|control| matches!(control, Control::Loop { times: None, .. }));
+    let main = unbounded.or_else(|| program.body.iter().find(|control| matches!(control, Control::Loop { .. })));
+    let mut found = Vec::new();
+    let light = if delay > 1 { 1.0 - 1.0 / f64::from(delay) } else { 1.0 };
+    if let Some(Control::Loop { body, .. }) = main {
+        walk(program, body, 1.0, light, &mut found);
+    }
+    found
+}
+
+fn walk(program: &Program, controls: &[Control], weight: f64, light: f64, found: &mut Vec<(Step, f64)>) {
+    let mut add = |step: Step, predicate: Option<ScalarId>| {
+        let weight = if predicate.is_some() { weight * light } else { weight };
+        match found.iter_mut().find(|known| known.0 == step) {
+            Some(known) => known.1 += weight,
+            None => found.push((step, weight)),
+        }
+    };
+    for control in controls {
+        match control {
+            Control::Sweep(id) => add(Step::Sweep(id.0), program.sweeps[id.0].predicate),
+            Control::Fence(id) => add(Step::Fence(id.0), program.fences[id.0].predicate),
+            Control::Rotate(_) | Control::Loop { .. } | Control::Every { .. } => {}
+        }
+    }
+    for control in controls {
+        match control {
+            Control::Loop { times, body } => walk(program, body, weight * f64::from(times.unwrap_or(1)), light, found),
+            Control::Every { n, body, otherwise } => {
+                let share = weight / f64::from((*n).max(1));
+                walk(program, body, share, light, found);
+                walk(program, otherwise, weight - share, light, found);
+            }
+            Control::Sweep(_) | Control::Fence(_) | Control::Rotate(_) => {}
+        }
+    }
+}
