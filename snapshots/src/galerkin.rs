@@ -66,6 +66,7 @@ pub fn cases() -> Vec<Golden> {
         golden("shared_matrices", &advection, gpu, single, |v| (v.matrices, v.sequential) = (Home::Shared, 2)),
         golden("cached_fields", &advection, gpu, single, |v| v.fields = Home::Cache),
         golden("vertices", &advection, gpu, single, |v| v.geometry = Geometry::Vertices),
+        golden("symmetric", &advection, gpu, single, |v| v.symmetric = true),
         golden("rows", &advection, gpu, single, |v| (v.rows, v.prefetch) = (2, true)),
     ]
 }
@@ -78,7 +79,7 @@ pub fn units(target: Target) -> Vec<Unit> {
         for precision in [Element::F32, Element::F64] {
             let kernels = kernels(&system, target, precision, order, |_| ());
             let name = format!("maxwell_{order} {precision:?}").to_lowercase();
-            units.push(Unit { name, source: source(&kernels, target), kernels });
+            units.push(Unit { name, source: source(&kernels, target), kernels, usual: true });
         }
     }
     units

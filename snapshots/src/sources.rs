@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kernelwright::backend::Target;
+use kernelwright::pipeline::Planned;
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 
@@ -17,37 +18,42 @@ pub struct Unit {
     pub source: String,
     /// The kernels in it.
     pub kernels: Vec<Kernel>,
+    /// Whether it runs when nobody asks for a schedule: the preferred one, the textbook's, element kernels, shapes.
+    pub usual: bool,
 }
 
 impl Unit {
     /// A golden text that is a source for itself.
     pub fn of(golden: Golden) -> Option<Unit> {
         let Golden { name, text, kernels, .. } = golden;
-        (!kernels.is_empty()).then_some(Unit { name, source: text, kernels })
+        (!kernels.is_empty()).then_some(Unit { name, source: text, kernels, usual: true })
     }
 }
 
-/// One unit per example and precision: every kernel of every schedule, but code that occurs again only once.
+/// Two units per example and precision: the kernels of the preferred schedule and the textbook's, and those of all other
+/// schedules; code that occurs again only once.
 pub fn units(target: Target) -> Vec<Unit> {
+    let loaded = names().into_iter().map(|name| (example(&name), name));
+    // Of systems alone: `galerkin` has their kernels.
+    let examples = loaded.filter(|(loaded, _)| !loaded.program.problems.is_empty());
+    let examples: Vec<(Planned, String)> = examples.map(|(loaded, name)| (planned(&loaded, &name), name)).collect();
     let mut units = Vec::new();
     let mut seen = BTreeSet::new();
-    for name in names() {
-        let loaded = example(&name);
-        if loaded.program.problems.is_empty() {
-            // Of systems alone: `galerkin` has their kernels.
-            continue;
-        }
-        let planned = planned(&loaded, &name);
-        for precision in [Precision::F32, Precision::F64] {
-            let mut chosen: Vec<Kernel> = Vec::new();
-            for plan in &planned.plans {
-                let all = kernels(&plan.program, target, precision, default_variant(&plan.program, target));
-                let unseen = all.into_iter().filter(|kernel| seen.insert(code(kernel, target)));
-                unseen.for_each(|kernel| add(&mut chosen, kernel));
-            }
-            if !chosen.is_empty() {
-                let name = format!("{name} {precision:?}").to_lowercase();
-                units.push(Unit { name, source: source(&chosen, target), kernels: chosen });
+    // What is usual comes first, so that it is there even if an unusual schedule has it too.
+    for usual in [true, false] {
+        for (planned, name) in &examples {
+            for precision in [Precision::F32, Precision::F64] {
+                let mut chosen: Vec<Kernel> = Vec::new();
+                let wanted = |number: &usize| usual == (*number == 0 || *number == planned.chosen);
+                for plan in (0..planned.plans.len()).filter(wanted).map(|number| &planned.plans[number]) {
+                    let all = kernels(&plan.program, target, precision, default_variant(&plan.program, target));
+                    let unseen = all.into_iter().filter(|kernel| seen.insert(code(kernel, target)));
+                    unseen.for_each(|kernel| add(&mut chosen, kernel));
+                }
+                if !chosen.is_empty() {
+                    let name = format!("{name} {precision:?}{}", if usual { "" } else { " others" }).to_lowercase();
+                    units.push(Unit { name, source: source(&chosen, target), kernels: chosen, usual });
+                }
             }
         }
     }

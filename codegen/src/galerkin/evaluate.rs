@@ -58,6 +58,9 @@ pub fn holds(c: &Condition, at: &Point) -> bool {
     }
 }
 
+/// Points drawn for each that is wanted, at most.
+const TRIES: usize = 32;
+
 /// A deterministic sequence of numbers (SplitMix64).
 pub struct Samples(u64);
 
@@ -103,5 +106,30 @@ impl Samples {
             position: [0; 3].map(|_: i32| self.between(-1.0, 1.0)),
             time: self.between(0.0, 1.0),
         }
+    }
+    /// Faces of [`Samples::face`] for which something is defined, at most `count`. Where roots and the like leave the
+    /// real numbers at most points, parameters and materials of another magnitude are drawn too; none are left if it is
+    /// defined nowhere.
+    pub fn faces(
+        &mut self,
+        system: &super::system::System,
+        count: usize,
+        defined: impl Fn(&Point) -> bool,
+    ) -> Vec<Point> {
+        let mut found = Vec::new();
+        for attempt in 0..TRIES * count {
+            let mut face = self.face(system);
+            if attempt >= count {
+                let scale = 10f64.powf(self.between(-3.0, 3.0));
+                face.params.iter_mut().chain(face.materials.iter_mut().flatten()).for_each(|value| *value *= scale);
+            }
+            if defined(&face) {
+                found.push(face);
+                if found.len() == count {
+                    break;
+                }
+            }
+        }
+        found
     }
 }

@@ -17,16 +17,35 @@ const DOUBLINGS: usize = 14;
 /// Growth allowed: that of eigenvectors far from orthogonal, far below the 2^14 of a missing one.
 const GROWTH: f64 = 1e3;
 
-/// A direction in which the system is not hyperbolic.
-pub fn violation(system: &System) -> Option<[f64; 3]> {
+/// What the test says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// Weights symmetrise it.
+    Symmetric,
+    /// Waves are bounded in all directions tested; they grow by this factor at most.
+    Bounded(f64),
+    /// They grow along this one.
+    Grows([f64; 3]),
+    /// No sample of materials and parameters gives finite coefficients.
+    Undefined,
+}
+
+/// Whether a system is hyperbolic.
+pub fn judge(system: &System) -> Verdict {
     if energy::derive(system).symmetric {
-        return None;
+        return Verdict::Symmetric;
     }
-    let mut samples = Samples::new(41);
-    (0..DIRECTIONS).find_map(|_| {
-        let at = samples.face(system);
-        (growth(&directional(system, &at)) > GROWTH).then_some(at.normal)
-    })
+    let finite = |at: &Point| {
+        let matrix = directional(system, at);
+        (0..matrix.rows()).all(|row| matrix.row(row).iter().all(|entry| entry.is_finite()))
+    };
+    let points = Samples::new(41).faces(system, DIRECTIONS, finite);
+    let growths: Vec<f64> = points.iter().map(|at| growth(&directional(system, at))).collect();
+    match points.iter().zip(&growths).find(|(_, growth)| **growth > GROWTH) {
+        Some((at, _)) => Verdict::Grows(at.normal),
+        None if points.is_empty() => Verdict::Undefined,
+        None => Verdict::Bounded(growths.into_iter().fold(1.0, f64::max)),
+    }
 }
 
 /// A(n).

@@ -4,8 +4,8 @@
 
 use kernelwright_syntax::program::system as syntax;
 
-use super::step::{Stage, Step, Update};
-use super::system::{Boundary, Condition, Expr, Rate, Side, System, Term};
+use super::step::Step;
+use super::system::{Boundary, Condition, Expr, Rate, System, Term};
 
 /// Lowers a system with the flux of that number (0 is the default) and a time step. The result is verified by
 /// [`verify`](super::verify::verify).
@@ -41,17 +41,7 @@ fn boundary(condition: &syntax::ExteriorState) -> Boundary {
 }
 
 fn time_step(step: &syntax::TimeStep) -> Step {
-    let update =
-        |update: &syntax::Update| Update { register: update.register, terms: update.terms.clone(), rate: update.rate };
-    let stage = |stage: &syntax::Stage| Stage { time: stage.time, updates: stage.updates.iter().map(update).collect() };
-    Step { name: step.name.clone(), registers: step.registers.clone(), stages: step.stages.iter().map(stage).collect() }
-}
-
-fn side(side: syntax::Side) -> Side {
-    match side {
-        syntax::Side::Interior => Side::Interior,
-        syntax::Side::Exterior => Side::Exterior,
-    }
+    Step { name: step.name.clone(), registers: step.registers.clone(), stages: step.stages.clone() }
 }
 
 /// A formula as an expression of System IR.
@@ -60,8 +50,8 @@ pub fn expr(formula: &syntax::Formula) -> Expr {
     match formula {
         Formula::Number(value) => Expr::Number(*value),
         Formula::Param(n) => Expr::Param(*n),
-        Formula::Material(of, n) => Expr::Material(side(*of), *n),
-        Formula::Component(of, n) => Expr::Component(side(*of), *n),
+        Formula::Material(of, n) => Expr::Material(*of, *n),
+        Formula::Component(of, n) => Expr::Component(*of, *n),
         // The check takes equations apart; no derivative is left in them.
         Formula::Derivative(..) => Expr::Number(f64::NAN),
         Formula::Normal(axis) => Expr::Normal(*axis),

@@ -29,8 +29,6 @@ pub struct Module {
     pub step: [Vec<Launch>; 2],
     /// Launches that evaluate the rate L of the state at parity 0 (time as the clock has it) into [`Module::rate_output`].
     pub rate: Vec<Launch>,
-    /// The same from [`Module::rate_output`] back into the state at parity 0, where both are state buffers.
-    pub rate_back: Option<Vec<Launch>>,
     /// Where the rate goes, in the state's layout.
     pub rate_output: usize,
     /// Launches that sum the energy of the state, at parity 0 and 1.

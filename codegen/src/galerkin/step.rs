@@ -10,6 +10,8 @@
 //! each of which sees the ones before. Low-storage schemes (two registers), Shu-Osher forms and Butcher tableaus are all
 //! of this shape. A register that a step reads before it writes it carries over from step to step; only register 0 may.
 
+pub use kernelwright_syntax::program::system::{Stage, Update};
+
 /// A time step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -19,26 +21,6 @@ pub struct Step {
     pub registers: Vec<String>,
     /// Stages in order.
     pub stages: Vec<Stage>,
-}
-
-/// A stage.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stage {
-    /// Time of the evaluation, as a fraction of the step.
-    pub time: f64,
-    /// Assignments in order.
-    pub updates: Vec<Update>,
-}
-
-/// An assignment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Update {
-    /// The register assigned.
-    pub register: usize,
-    /// Registers read, with their factors.
-    pub terms: Vec<(usize, f64)>,
-    /// Factor of `dt * L`.
-    pub rate: f64,
 }
 
 /// What is wrong with a step.

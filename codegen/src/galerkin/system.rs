@@ -31,6 +31,7 @@
 //! - the system is [hyperbolic](crate::galerkin::hyperbolic);
 //! - the time step is consistent ([`Step`]).
 
+pub use kernelwright_syntax::program::system::Side;
 pub use kernelwright_syntax::program::{BinaryOp, CompareOp, Function};
 
 use super::step::Step;
@@ -87,14 +88,6 @@ pub struct Boundary {
     pub components: Vec<Expr>,
     /// Exterior value of every material; the usual one is the interior's.
     pub materials: Vec<Expr>,
-}
-
-/// The two sides of a face, seen from an element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Side {
-    Interior,
-    Exterior,
 }
 
 /// Scalar expressions. Axes are 0, 1, 2 for x, y, z.

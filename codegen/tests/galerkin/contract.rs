@@ -4,7 +4,7 @@ use kernelwright_codegen::galerkin::energy::derive;
 use kernelwright_codegen::galerkin::evaluate::{Point, evaluate};
 use kernelwright_codegen::galerkin::mesh::{Face, Mesh};
 use kernelwright_codegen::galerkin::step::{Stage, Step, StepError, Update};
-use kernelwright_codegen::galerkin::system::{Expr, Side};
+use kernelwright_codegen::galerkin::system::{Expr, Function, Side, Term};
 use kernelwright_codegen::galerkin::text;
 use kernelwright_codegen::galerkin::verify::{SystemError, verify};
 
@@ -100,11 +100,7 @@ fn energies_are_derived() {
     let mut skew = random(3);
     let added = skew.rates[0].terms[0].clone();
     let component = (added.component + 1) % skew.components.len();
-    skew.rates[0].terms.push(kernelwright_codegen::galerkin::system::Term {
-        component,
-        coefficient: number(9.0),
-        ..added
-    });
+    skew.rates[0].terms.push(Term { component, coefficient: number(9.0), ..added });
     assert!(!derive(&skew).symmetric || component == 0);
 }
 
@@ -113,11 +109,8 @@ fn systems_that_are_not_hyperbolic_are_refused() {
     // q_0' = d q_1 / dx, q_1' = factor * d q_0 / dx: speeds are the roots of the factor.
     let refused = |factor: f64| {
         let mut system = random(1);
-        let term = |coefficient: f64, component: usize| kernelwright_codegen::galerkin::system::Term {
-            coefficient: number(coefficient),
-            component,
-            axis: Some(0),
-        };
+        let term =
+            |coefficient: f64, component: usize| Term { coefficient: number(coefficient), component, axis: Some(0) };
         system.components.truncate(2);
         system.rates.truncate(2);
         system.rates[0].terms = vec![term(1.0, 1)];
@@ -135,4 +128,31 @@ fn systems_that_are_not_hyperbolic_are_refused() {
     assert!(!refused(1.0) && !refused(4.0));
     assert!(refused(-1.0), "complex speeds");
     assert!(refused(0.0), "a missing eigenvector");
+}
+
+/// Roots of 1 - p^2, real for a third of the samples near 1, and of p - 40, for none of them.
+#[test]
+fn samples_without_value_are_drawn_again() {
+    let with = |domain: fn(Expr) -> Expr, factor: f64| {
+        let mut system = advection();
+        let root = call(Function::Sqrt, &[domain(Expr::Param(0))]);
+        let one = div(root.clone(), root);
+        system.params.truncate(1);
+        system.rates[0].terms = vec![Term { component: 0, coefficient: one.clone(), axis: Some(0) }];
+        system.flux = vec![mul(number(factor), mul(one, mul(Expr::Normal(0), average(0))))];
+        system.boundaries.clear();
+        verify(&system)
+    };
+    let domains: [fn(Expr) -> Expr; 2] = [|p| sub(number(1.0), mul(p.clone(), p)), |p| sub(p, number(40.0))];
+    for domain in domains {
+        assert_eq!(with(domain, 1.0), Ok(()));
+        let errors = with(domain, 1.01).expect_err("not consistent");
+        assert!(matches!(&errors[..], [SystemError::Inconsistent { .. }]), "{errors:?}");
+    }
+    let errors = with(|p| sub(number(-1.0), mul(p.clone(), p)), 1.0).expect_err("never real");
+    assert!(errors.iter().any(|e| matches!(e, SystemError::Undefined { .. })), "{errors:?}");
+    let mut system = advection();
+    system.flux[0] = mul(number(0.0), call(Function::Sqrt, &[inside(0)]));
+    let errors = verify(&system).expect_err("real for some states");
+    assert!(errors.iter().any(|e| matches!(e, SystemError::Linear { .. })), "{errors:?}");
 }

@@ -160,6 +160,45 @@ fn every_axis_of_the_variants() {
     }
 }
 
+/// Even and odd parts instead of nodal values: systems with sources, boundaries and terms without derivative; orders with
+/// different numbers of parts; every other axis of the variants.
+#[test]
+fn even_and_odd_parts_agree_with_the_oracle() {
+    let symmetric = |case: &Case, precision: Element, change: &dyn Fn(&mut Variant)| {
+        let options = with(case, (Target::Cuda, precision), |v| {
+            small(v, Target::Cuda);
+            v.symmetric = true;
+            change(v);
+        });
+        check(case, &options);
+    };
+    for order in 1..=4 {
+        for system in [maxwell(1.0), acoustics(), random(1), random(4)] {
+            let tags = system.boundaries.len() as u32;
+            let case = Case::new(system, box_of([2, 1, 1], 0.2, tags, 3), order);
+            symmetric(&case, if order % 2 == 0 { Element::F32 } else { Element::F64 }, &|_| ());
+        }
+    }
+    let case = Case::new(advection(), box_of([2, 1, 1], 0.2, 1, 4), 3);
+    symmetric(&case, Element::F64, &|_| ());
+    let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
+    let changes: [fn(&mut Variant); 6] = [
+        |v| v.fusion = Fusion::Two,
+        |v| (v.fusion, v.prefetch) = (Fusion::Three, true),
+        |v| (v.sequential, v.matrices) = (3, Home::Shared),
+        |v| (v.inline, v.parallel, v.unroll) = (1, 5, 0),
+        |v| (v.inline, v.gather) = (4, 1),
+        |v| v.geometry = Geometry::Vertices,
+    ];
+    for change in changes {
+        symmetric(&case, Element::F64, &change);
+    }
+    let case = Case::new(maxwell(1.0), box_of([1, 1, 1], 0.0, 2, 2), 5);
+    symmetric(&case, Element::F32, &|v| (v.rows, v.inline) = (2, 1));
+    let case = Case::new(maxwell(1.0), box_of([1, 1, 1], 0.0, 2, 2), 6);
+    symmetric(&case, Element::F64, &|v| (v.rows, v.parallel) = (2, 2));
+}
+
 /// The order of elements and of their vertices does not matter.
 #[test]
 fn shuffled_meshes_give_the_same_energy() {
@@ -207,6 +246,23 @@ fn impossible_options_are_errors() {
     assert!(matches!(refused(|o| o.variant.parallel = 1000), MapError::Variant(_)));
     assert!(matches!(refused(|o| o.variant.inline = 0), MapError::Variant(_)));
     assert!(matches!(refused(|o| o.variant.rows = 3), MapError::Variant(_)));
+    assert!(matches!(refused(|o| (o.variant.symmetric, o.variant.rows) = (true, 2)), MapError::Variant(_)));
+    assert!(matches!(refused(|o| (o.variant.symmetric, o.variant.fields) = (true, Home::Cache)), MapError::Variant(_)));
+    // Of both targets; 2^30 wraps in a product with the default.
+    let large: [fn(&mut Options); 4] = [
+        |o| o.variant.inline = 1 << 30,
+        |o| o.variant.sequential = 1025,
+        |o| o.variant.unroll = 1025,
+        |o| o.variant.gather = 1025,
+    ];
+    for target in [Target::Cuda, Target::Host] {
+        for change in large {
+            let mut options = Options::new(target, Element::F32, 2, &case.system);
+            change(&mut options);
+            let error = map(&case.system, &case.mesh, &options).expect_err("it cannot be").to_string();
+            assert!(error.contains(", more than "), "{error}");
+        }
+    }
     assert!(matches!(refused(|o| o.precision = Element::I32), MapError::Precision(_)));
     let mut system = case.system.clone();
     system.flux.pop();

@@ -128,9 +128,8 @@ pub fn growth(system: &System, params: &[f64], materials: &[f64], normal: [f64; 
 
 /// Settings that only problems of systems have.
 fn foreign(settings: &[Documented<Setting>], errors: &mut Vec<Diagnostic>) {
-    const KEYS: [&str; 12] = [
-        "mesh", "flux", "step", "order", "material", "initial", "exact", "boundary", "until", "every", "probe", "param",
-    ];
+    const KEYS: [&str; 11] =
+        ["mesh", "flux", "step", "order", "material", "initial", "exact", "boundary", "until", "every", "probe"];
     for setting in settings.iter().filter(|setting| KEYS.contains(&setting.kind.key.text.as_str())) {
         let key = &setting.kind.key.text;
         let error = Diagnostic::new("not-allowed", setting.span, format!("a problem of an operator has no `{key}`"));

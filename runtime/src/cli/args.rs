@@ -50,7 +50,8 @@ pub(super) enum Command {
     Ir(IrArgs),
     /// Print the generated source.
     Emit(EmitArgs),
-    /// Probe an operator on a small grid: matrix, symmetry, extreme eigenvalues, null space.
+    /// Probe an operator on a small grid (matrix, symmetry, extreme eigenvalues, null space) or a system on a small mesh
+    /// (fluxes, waves, spectral radius, time step).
     Verify(VerifyArgs),
     /// Solve repeatedly and report times and memory traffic.
     Bench(Box<BenchArgs>),
@@ -308,7 +309,8 @@ pub(super) struct TuneArgs {
 #[command(after_help = "\
 Example:
   kernelwright explain examples/programs/pressure_correction.kw
-  kernelwright explain examples/programs/pressure_correction.kw --bandwidth 4240 --paper")]
+  kernelwright explain examples/programs/pressure_correction.kw --bandwidth 4240 --paper
+  kernelwright explain examples/programs/cavity.kw --set N=5 --set n=30 --bandwidth 4240")]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub(super) compile: CompileArgs,
@@ -329,6 +331,7 @@ Stages, in the order of the data:
   program    as checked and pretty printed       math      the operator as couplings between points
   graph      the loop as vector values           schedule  what is computed in which sweep
   loops      sweeps and fences                   kernel    lanes and memory, for --target
+Of a system there are program, math (the equations by components, with fluxes, energy and time step) and kernel.
 
 Example:
   kernelwright ir examples/programs/poisson_2d.kw --stage loops")]
@@ -362,7 +365,8 @@ pub(super) struct EmitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Sizes that are not set are reduced to a grid small enough for a dense matrix. A claim of the program that the numbers
-contradict is an error (exit status 1).
+contradict is an error (exit status 1). A system is looked at on its own box with two cubes along each axis; where its mesh
+comes from a file, on a box with joined sides.
 
 Examples:
   kernelwright verify examples/programs/pressure_correction.kw

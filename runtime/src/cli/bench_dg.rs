@@ -74,6 +74,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
             "bench dg has `N` (order) and `n` (cubes along an axis) to set, not `{name}`"
         )));
     }
+    if let Some((name, value)) = set.iter().find(|(_, value)| !(value.fract() == 0.0 && (1.0..1e6).contains(value))) {
+        return Err(Failure::Usage(format!("bench dg: `{name}` must be a whole number from 1 on, not {value}")));
+    }
     let orders: Vec<u32> = match number("N") {
         Some(order) => vec![order as u32],
         None => (1..=9).collect(),

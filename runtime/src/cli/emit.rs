@@ -2,19 +2,25 @@
 
 use serde_json::json;
 
-use super::args::{EmitArgs, TargetArg};
+use super::args::{CompileArgs, EmitArgs, TargetArg};
 use super::failure::Failure;
 use super::march;
 use super::matrix::Place;
 use super::out::Out;
-use super::{choose_scheduled, source};
+use super::{choose_scheduled, source, systems};
+use crate::march::{Extent, module};
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::print;
 
 pub(super) fn run(args: &EmitArgs, out: &mut Out) -> Result<u8, Failure> {
     let source = source(&args.compile.program, Place::Nowhere(args.target.into()))?;
     let kernels = match march::chosen(&source.loaded, args.compile.program.problem.as_deref())? {
-        Some(run) => march::kernels(&source.loaded, run, &args.compile, args.target.into())?,
+        Some(run) => {
+            systems::refuse_schedule(&args.compile)?;
+            let CompileArgs { program, variant, .. } = &args.compile;
+            let bound = systems::bind(&source.loaded, run, program, variant, Extent::OwnOrBox)?;
+            module(&bound, args.target.into())?.kernels
+        }
         None => {
             let builder = choose_scheduled(&source, &args.compile);
             let (_, problem) = builder.chosen()?;

@@ -16,7 +16,7 @@ use super::progress::seconds;
 use super::report::{precision_name, word_bytes};
 use super::table::columns;
 use super::verify::{fact_name, facts_json, standing};
-use super::{choose_scheduled, paper, source};
+use super::{choose_scheduled, explain_system, march, paper, source};
 use crate::backend::open::{Choice, open};
 use crate::backend::{Arithmetic as Rounding, BackendError, Target};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
@@ -25,6 +25,9 @@ use crate::pipeline::{self, Planned};
 
 pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     let source = source(&args.compile.program, Place::Nowhere(args.target.map_or(Target::Cuda, Into::into)))?;
+    if let Some(run) = march::chosen(&source.loaded, args.compile.program.problem.as_deref())? {
+        return explain_system::run(&source.loaded, run, args, out);
+    }
     let (loaded, builder) = (&source.loaded, choose_scheduled(&source, &args.compile));
     let (_, problem) = builder.chosen()?;
     let planned = builder.plan()?;
@@ -70,13 +73,18 @@ impl Speed {
     }
 }
 
-/// The bandwidth that is given, or that of a device that is there.
 fn speed(args: &ExplainArgs, problem: &Problem, planned: &Planned) -> Result<Option<Speed>, Failure> {
     let grid = planned.operator.space.grid();
     let points = problem.sizes.iter().map(|size| *size as f64).product::<f64>() * grid.components as f64;
     let field_bytes = points * word_bytes(problem.precision);
+    let speed = copy_speed(args)?;
+    Ok(speed.map(|(bytes_per_second, source)| Speed { bytes_per_second, source, field_bytes }))
+}
+
+/// The bandwidth that is given, or that of a device that is there; and where it comes from.
+pub(super) fn copy_speed(args: &ExplainArgs) -> Result<Option<(f64, String)>, Failure> {
     if let Some(given) = args.bandwidth {
-        return Ok(Some(Speed { bytes_per_second: given * 1e9, source: "as given".into(), field_bytes }));
+        return Ok(Some((given * 1e9, "as given".into())));
     }
     let choice = match args.target {
         None => Choice::Auto,
@@ -93,8 +101,7 @@ fn speed(args: &ExplainArgs, problem: &Problem, planned: &Planned) -> Result<Opt
     }
     let bytes = sensible_bytes(backend.target());
     let measured = measure(backend.as_mut(), Pattern::Copy, bytes)?;
-    let source = format!("a copy on {}", backend.describe());
-    Ok(Some(Speed { bytes_per_second: measured.bytes_per_second, source, field_bytes }))
+    Ok(Some((measured.bytes_per_second, format!("a copy on {}", backend.describe()))))
 }
 
 /// What a round of the loop costs under each schedule.

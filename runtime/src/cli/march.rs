@@ -7,24 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kernelwright_codegen::kernel::Kernel;
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
-use super::args::{CompileArgs, RunArgs, SolveArgs};
+use super::args::{RunArgs, SolveArgs};
 use super::arrays::failed;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::interrupt_flag;
 use super::progress::{Line, seconds};
 use super::table::columns;
+use crate::backend::Arithmetic;
 use crate::backend::open::{Choice, open};
-use crate::backend::{Arithmetic, Target};
 use crate::cache::Cache;
 use crate::load::Loaded;
 use crate::march::{
-    self, Bound, Changes, Checkpoint, Events, Made, Marcher, Outcome, Progress, Report, Spectrum, engine, linear_part,
-    reach,
+    Bound, Changes, Checkpoint, Events, Made, Marcher, Outcome, Progress, Report, Spectrum, engine, linear_part, reach,
 };
 use crate::outputs::vtu;
 use crate::solve::Error;
@@ -84,13 +82,14 @@ fn refuse_for_systems(args: &SolveArgs) -> Result<(), Failure> {
 /// Runs a problem of a system.
 pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     refuse_for_systems(args)?;
-    let series = args.out.as_deref().map(Series::new).transpose()?;
+    let mut series = args.out.as_deref().map(Series::new).transpose()?;
     let program = &args.run.compile.program;
     let changes = Changes {
         mesh: args.mesh.clone(),
         set: program.set.clone(),
         precision: program.precision,
         variant: args.run.compile.variant.clone(),
+        ..Changes::default()
     };
     let mut bound = Bound::new(loaded, run, &changes)?;
     bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
@@ -103,6 +102,9 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     // A run goes on with the steps it began with.
     let longest = from.as_ref().map_or_else(|| spectrum.step(reach(&bound.system.step)), |from| from.dt);
     let marcher = Marcher::new(&bound, longest)?;
+    if let (Some(series), Some(from)) = (&mut series, &from) {
+        series.written = marcher.outputs(from.step).into_iter().zip((0..).map(|number| series.name(number))).collect();
+    }
     let mut files = Files {
         bound: &bound,
         series,
@@ -113,6 +115,7 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     };
     let report = marcher.run(made.engine.as_mut(), from, &mut files)?;
     files.line.finish();
+    made.engine.notices().iter().for_each(|notice| eprintln!("note: {notice}"));
     let how = How { bound: &bound, spectrum, device: made.engine.describe(), report, tuned };
     how.text(out)?;
     out.object(&how.object())?;
@@ -131,14 +134,6 @@ pub(super) fn known(bound: &mut Bound, args: &RunArgs) -> Result<Option<KnownSha
     Ok(known)
 }
 
-/// The kernels of a problem, for looking at them.
-pub(super) fn kernels(loaded: &Loaded, run: usize, args: &CompileArgs, target: Target) -> Result<Vec<Kernel>, Failure> {
-    let (set, precision) = (args.program.set.clone(), args.program.precision);
-    let changes = Changes { mesh: None, set, precision, variant: args.variant.clone() };
-    let bound = Bound::new(loaded, run, &changes)?;
-    Ok(march::module(&bound, target)?.kernels)
-}
-
 /// The spectrum, with the engine itself where the system is linear, else with one for its linear part.
 fn measure(bound: &Bound, made: &mut Made<'_>, choice: Choice, cache: &Arc<Cache>) -> Result<Spectrum, Failure> {
     let linear = linear_part(&bound.system);
@@ -154,6 +149,7 @@ struct Series {
     path: PathBuf,
     /// Whether there is one file for each output, and a list of them.
     many: bool,
+    /// Times and names of all outputs, those before a restart too.
     written: Vec<(f64, String)>,
     points: Vec<[f64; 3]>,
 }
@@ -171,9 +167,14 @@ impl Series {
         Ok(Series { path: path.to_path_buf(), many, written: Vec::new(), points: Vec::new() })
     }
 
-    fn write(&mut self, bound: &Bound, time: f64, state: &[f64]) -> Result<(), Error> {
+    /// Name of an output's file.
+    fn name(&self, number: usize) -> String {
         let stem = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let name = format!("{stem}_{:04}.vtu", self.written.len());
+        format!("{stem}_{number:04}.vtu")
+    }
+
+    fn write(&mut self, bound: &Bound, time: f64, state: &[f64]) -> Result<(), Error> {
+        let name = self.name(self.written.len());
         let path = if self.many { self.path.with_file_name(&name) } else { self.path.clone() };
         let wrong = |error: std::io::Error| Error::Input(format!("{}: {error}", path.display()));
         let file = File::create(&path).map_err(wrong)?;
@@ -194,7 +195,9 @@ impl Series {
         vtu::write(BufWriter::new(file), &grid, &fields(bound, &weights, state)).map_err(wrong)?;
         self.written.push((time, name));
         if self.many {
-            vtu::series(&self.path, &self.written).map_err(wrong)?;
+            let there = |(_, name): &&(f64, String)| self.path.with_file_name(name).exists();
+            let listed: Vec<_> = self.written.iter().filter(there).cloned().collect();
+            vtu::series(&self.path, &listed).map_err(wrong)?;
         }
         Ok(())
     }

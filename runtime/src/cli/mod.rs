@@ -26,6 +26,7 @@ mod convert;
 mod doctor;
 mod emit;
 mod explain;
+mod explain_system;
 mod info;
 mod ir;
 mod list;
@@ -33,6 +34,7 @@ mod march;
 mod paper;
 mod solve;
 mod spmv;
+mod systems;
 mod tune;
 mod verify;
 

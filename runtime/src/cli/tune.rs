@@ -100,7 +100,7 @@ fn program(loaded: &Loaded, args: &TuneArgs, watch: Watch) -> Result<Report, Fai
 /// A problem of a system, with what the arguments set.
 fn bound(loaded: &Loaded, run: usize, args: &TuneArgs) -> Result<Bound, Failure> {
     let (mesh, set, precision) = (args.mesh.clone(), args.set.clone(), args.precision);
-    Ok(Bound::new(loaded, run, &Changes { mesh, set, precision, variant: Vec::new() })?)
+    Ok(Bound::new(loaded, run, &Changes { mesh, set, precision, ..Changes::default() })?)
 }
 
 /// A program by name; `dg` is the model problem of `bench`.

@@ -1,4 +1,4 @@
-//! `verify`: probe an operator on a small grid.
+//! `verify`: probe an operator on a small grid; systems are looked at elsewhere.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,7 +13,7 @@ use super::failure::{Failure, WRONG_INPUT};
 use super::matrix::Place;
 use super::out::Out;
 use super::table::columns;
-use super::{Source, choose, source};
+use super::{Source, choose, march, source, systems};
 use crate::backend::Target;
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
@@ -30,6 +30,9 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Out) -> Result<u8, Failure> {
     let source = source(&args.program, Place::Nowhere(Target::Host))?;
     if source.system.is_some() {
         return Err(Failure::Usage("a program's operator is probed; `info` looks at matrices".to_string()));
+    }
+    if let Some(run) = march::chosen(&source.loaded, args.program.problem.as_deref())? {
+        return systems::verify(&source.loaded, run, args, out);
     }
     let (problem, loaded) = (small(&source, args)?, &source.loaded);
     let operator = pipeline::operator(&loaded.program, &problem)?;

@@ -26,6 +26,20 @@ pub struct Changes {
     pub precision: Option<Precision>,
     /// Parts of the variant of the kernels, instead of the default's.
     pub variant: Vec<(String, String)>,
+    /// Which mesh.
+    pub extent: Extent,
+}
+
+/// Which mesh a problem is bound to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Its own.
+    #[default]
+    Own,
+    /// Its own; where it names none, a small box with joined sides.
+    OwnOrBox,
+    /// Its own box with few cubes; where its mesh comes from elsewhere, a small box with joined sides.
+    Small,
 }
 
 /// A problem with everything that it needs.
@@ -77,9 +91,14 @@ impl Bound {
             let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
             Error::Input(lines.join("\n"))
         })?;
-        let mesh = mesh(&run, &loaded.folder, changes.mesh.as_deref())?;
+        let stands_in = changes.mesh.is_none() && stand_in(&mut run, changes);
+        let mut mesh = mesh(&run, &loaded.folder, changes.mesh.as_deref())?;
         let element = Element::new(run.order as usize).map_err(|error| Error::Input(error.to_string()))?;
         let mut notes = mesh.notes.clone();
+        if stands_in {
+            notes.push(format!("a periodic box of {} elements stands for the mesh", mesh.elements.len()));
+            spread_regions(&run, &mut mesh);
+        }
         let plain = plain(&run, &source, &mesh, &mut notes)?;
         plain.verify(system.boundaries.len()).map_err(|error| Error::Internal(error.to_string()))?;
         let materials = materials(&run, &source, &mesh, &mut notes)?;
@@ -88,7 +107,8 @@ impl Bound {
         let mut bound =
             Bound { run, source, system, mesh, plain, element, materials, initial, variant, threads, notes };
         bound.initial = bound.nodal(&bound.run.initial.iter().map(Some).collect::<Vec<_>>(), 0.0);
-        match bound.initial.iter().all(|value| value.is_finite()) {
+        // What begins on another mesh need not make sense on this one.
+        match stands_in || bound.initial.iter().all(|value| value.is_finite()) {
             true => Ok(bound),
             false => Err(Error::Input(format!("{}: the initial values are not finite everywhere", bound.run.name))),
         }
@@ -181,6 +201,41 @@ fn set(run: &mut Run, system: &syntax::System, name: &str, value: f64) -> Result
         }
     }
     Ok(())
+}
+
+/// Cubes along each axis of a small box.
+const SMALL: usize = 2;
+
+/// Makes the mesh small, as is asked for; whether another one takes its place.
+fn stand_in(run: &mut Run, changes: &Changes) -> bool {
+    match (changes.extent, &mut run.mesh) {
+        (Extent::Own, _) | (Extent::OwnOrBox, Some(_)) => false,
+        (Extent::Small, Some(MeshSource::Box { cells, .. })) => {
+            for (count, axis) in cells.iter_mut().zip(["nx", "ny", "nz"]) {
+                if !changes.set.iter().any(|(name, _)| name == "n" || name == axis) {
+                    *count = (*count).min(SMALL);
+                }
+            }
+            false
+        }
+        (_, mesh) => {
+            let (low, high) = ([0.0; 3], [1.0; 3]);
+            *mesh = Some(MeshSource::Box { cells: [SMALL; 3], low, high, periodic: [true; 3], centred: false });
+            true
+        }
+    }
+}
+
+/// Gives the elements of a box the regions that the materials name, in turn.
+fn spread_regions(run: &Run, mesh: &mut Mesh) {
+    let mut names: Vec<String> = run.materials.iter().flat_map(|value| value.regions.clone()).collect();
+    names.sort();
+    names.dedup();
+    if !names.is_empty() {
+        let count = names.len() as u32;
+        mesh.region_names = names;
+        mesh.regions.iter_mut().zip((0..count).cycle()).for_each(|(region, number)| *region = number);
+    }
 }
 
 fn mesh(run: &Run, folder: &Path, other: Option<&Path>) -> Result<Mesh, Error> {

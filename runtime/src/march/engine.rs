@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kernelwright_codegen::galerkin::direct::Direct;
-use kernelwright_codegen::galerkin::module::Model;
 use kernelwright_codegen::galerkin::system::System;
 
 use super::{Bound, KernelEngine};
@@ -50,9 +49,9 @@ pub trait Engine {
         Ok(None)
     }
 
-    /// Memory traffic and arithmetic of a stage, where it is counted.
-    fn model(&self) -> Option<Model> {
-        None
+    /// What the user should know; each notice is given once.
+    fn notices(&mut self) -> Vec<String> {
+        Vec::new()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use kernelwright_codegen::galerkin::map::{Options, map};
-use kernelwright_codegen::galerkin::module::{Contents, Launch, Model, Module};
+use kernelwright_codegen::galerkin::module::{Contents, Launch, Module};
 use kernelwright_codegen::galerkin::system::System;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_syntax::program::Precision;
@@ -183,11 +183,6 @@ impl KernelEngine {
         self.parity = self.module.parity_after(self.parity, self.stages);
         Ok(seconds)
     }
-
-    /// What the user should know (a cache that cannot be written); each notice is given once.
-    pub fn notices(&mut self) -> Vec<String> {
-        self.backend.notices()
-    }
 }
 
 /// Allocates the buffers of a module and brings everything to them that does not change.
@@ -283,7 +278,7 @@ impl Engine for KernelEngine {
         Ok(Some(energy[0]))
     }
 
-    fn model(&self) -> Option<Model> {
-        Some(self.module.model)
+    fn notices(&mut self) -> Vec<String> {
+        self.backend.notices()
     }
 }

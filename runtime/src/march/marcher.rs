@@ -136,7 +136,8 @@ impl<'b> Marcher<'b> {
     pub fn new(bound: &'b Bound, longest: f64) -> Result<Marcher<'b>, Error> {
         let run = &bound.run;
         let every = run.every.unwrap_or(run.until).min(run.until);
-        let output = (every / longest).ceil().max(1.0);
+        // With the step of an earlier run, its number of steps: the quotient may be rounded up.
+        let output = (every / longest - 1e-6).ceil().max(1.0);
         let dt = every / output;
         let steps = (run.until / dt - 1e-6).ceil().max(1.0);
         if !(steps < 1e15 && dt > 0.0) {
@@ -159,6 +160,11 @@ impl<'b> Marcher<'b> {
         if step >= self.steps { self.bound.run.until } else { step as f64 * self.dt }
     }
 
+    /// Times of the outputs of a run that has made so many steps.
+    pub fn outputs(&self, step: u64) -> Vec<f64> {
+        (0..=step / self.output).map(|number| self.time(number * self.output)).collect()
+    }
+
     /// The next step at which something is due.
     fn next(&self, step: u64) -> u64 {
         let due = |interval: u64| (step / interval + 1) * interval;
@@ -170,7 +176,7 @@ impl<'b> Marcher<'b> {
     /// Runs to the end of time, from the start or from a checkpoint.
     ///
     /// # Errors
-    /// A failing engine, or an error of the events.
+    /// A checkpoint of a run with other steps; a failing engine, or an error of the events.
     pub fn run(
         &self,
         engine: &mut dyn Engine,
@@ -178,6 +184,13 @@ impl<'b> Marcher<'b> {
         events: &mut dyn Events,
     ) -> Result<Report, Error> {
         let begin = Instant::now();
+        if let Some(from) = from.as_ref().filter(|from| from.dt.to_bits() != self.dt.to_bits()) {
+            return Err(Error::Input(format!(
+                "{}: the checkpoint was made with steps of {:e}, this run would make steps of {:e}; go on with the \
+                 `until` and `every` that it began with",
+                self.bound.run.name, from.dt, self.dt
+            )));
+        }
         let (mut step, mut state) = match &from {
             Some(checkpoint) => (checkpoint.step, checkpoint.state.clone()),
             None => (0, self.bound.initial.clone()),
@@ -207,10 +220,11 @@ impl<'b> Marcher<'b> {
             let progress =
                 Progress { step, steps: self.steps, time: self.time(step), energy, elapsed: begin.elapsed() };
             let flow = events.progress(&progress)?;
-            if flow.is_break() && !self.due(step) {
+            let unstable = self.unstable(start, energy);
+            if (flow.is_break() || unstable) && !self.due(step) {
                 engine.store(&mut state)?;
             }
-            if self.unstable(start, energy) {
+            if unstable {
                 outcome = Outcome::Unstable;
                 break;
             }

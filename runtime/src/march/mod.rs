@@ -14,7 +14,7 @@ mod probes;
 mod checkpoint;
 mod marcher;
 
-pub use bound::{Bound, Changes};
+pub use bound::{Bound, Changes, Extent};
 pub use checkpoint::Checkpoint;
 pub use engine::{DirectEngine, Engine, Made};
 pub use kernels::{KernelEngine, module, options};

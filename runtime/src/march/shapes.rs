@@ -4,11 +4,12 @@ use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Variant};
 
 /// What can be changed, and to what.
 const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, unroll, gather, resident=N, \
-                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch=yes|no";
+                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch|symmetric=yes|no";
 
 /// The value of a part of a variant, as [`change`] reads it; empty if there is no such part.
 pub fn value(variant: &Variant, key: &str) -> String {
     let home = |home: Home| if home == Home::Shared { "shared" } else { "cache" };
+    let flag = |on: bool| if on { "yes" } else { "no" };
     match key {
         "fusion" => match variant.fusion {
             Fusion::One => "one".to_string(),
@@ -25,7 +26,8 @@ pub fn value(variant: &Variant, key: &str) -> String {
         "fields" => home(variant.fields).to_string(),
         "matrices" => home(variant.matrices).to_string(),
         "geometry" => if variant.geometry == Geometry::Stored { "stored" } else { "vertices" }.to_string(),
-        "prefetch" => if variant.prefetch { "yes" } else { "no" }.to_string(),
+        "prefetch" => flag(variant.prefetch).to_string(),
+        "symmetric" => flag(variant.symmetric).to_string(),
         _ => String::new(),
     }
 }
@@ -40,6 +42,11 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
     let home = || match value {
         "shared" => Ok(Home::Shared),
         "cache" => Ok(Home::Cache),
+        _ => Err(wrong()),
+    };
+    let flag = || match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
         _ => Err(wrong()),
     };
     match key {
@@ -67,13 +74,8 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
                 _ => return Err(wrong()),
             }
         }
-        "prefetch" => {
-            variant.prefetch = match value {
-                "yes" => true,
-                "no" => false,
-                _ => return Err(wrong()),
-            }
-        }
+        "prefetch" => variant.prefetch = flag()?,
+        "symmetric" => variant.symmetric = flag()?,
         _ => return Err(wrong()),
     }
     Ok(())

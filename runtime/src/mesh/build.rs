@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::connect::{Connection, connect};
 use super::raw::{Raw, Simplex};
-use super::{Mesh, MeshError, bad, determinant, locality, longest_edge};
+use super::{Mesh, MeshError, bad, locality, longest_edge, six_volumes};
 
 /// Six volumes over the cube of the longest edge, below which an element has no inside worth computing in: the mapping
 /// from the reference element loses all digits of an f32.
@@ -105,7 +105,7 @@ fn orient(elements: &mut [Resolved], vertices: &[[f64; 3]]) -> Result<Option<Str
     let mut inverted = 0;
     for element in elements.iter_mut() {
         let corners = element.corners.map(|corner| vertices[corner as usize]);
-        let (volume, edge) = (determinant(&corners), longest_edge(&corners));
+        let (volume, edge) = (six_volumes(&corners), longest_edge(&corners));
         // Also refuses what is not a number.
         if volume.abs() <= FLATTEST * edge.powi(3) || !volume.is_finite() {
             let relative = volume / edge.powi(3);

@@ -169,14 +169,17 @@ impl Faces<'_> {
         let (own, other) = (self.corners(place), partner.map(|vertex| self.vertices[vertex as usize]));
         let shifts: [[f64; 3]; 3] = std::array::from_fn(|corner| subtract(other[corner], own[corner]));
         let near = TOLERANCE * longest_edge(&own);
-        if shifts.iter().any(|shift| length(subtract(*shift, shifts[0])) > near) {
-            let reason = format!(
-                "its face on the periodic surface {} and the partner differ by more than a translation",
-                link.name
-            );
-            return Err(self.wrong(place, reason));
+        if shifts.iter().all(|shift| length(subtract(*shift, shifts[0])) <= near) {
+            return Ok(());
         }
-        Ok(())
+        let edge = |corners: &[[f64; 3]; 3], n: usize| length(subtract(corners[(n + 1) % 3], corners[n]));
+        let how = if (0..3).all(|n| (edge(&own, n) - edge(&other, n)).abs() <= near) {
+            "is turned or mirrored against its partner: only surfaces that are moved along a vector are joined, because \
+             components of vector fields are not turned"
+        } else {
+            "and the partner differ by more than a translation"
+        };
+        Err(self.wrong(place, format!("its face on the periodic surface {} {how}", link.name)))
     }
 
     /// Gives open faces the tags of the triangles on them; gives the names of boundaries.

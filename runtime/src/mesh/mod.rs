@@ -16,7 +16,7 @@ pub mod gmsh;
 use std::io;
 use std::path::Path;
 
-use kernelwright_codegen::galerkin::mesh::FACE_VERTICES;
+use kernelwright_codegen::galerkin::mesh::{FACE_VERTICES, six_volumes};
 
 pub use cuboid::{Cuboid, Family};
 pub use raw::{Link, Raw, Simplex};
@@ -74,7 +74,7 @@ impl Mesh {
 
     /// Volume of an element.
     pub fn volume(&self, element: usize) -> f64 {
-        determinant(&self.corners(element)) / 6.0
+        six_volumes(&self.corners(element)) / 6.0
     }
 
     /// Centre of gravity of an element.
@@ -86,7 +86,7 @@ impl Mesh {
     pub fn inscribed_radius(&self, element: usize) -> f64 {
         let corners = self.corners(element);
         let surface: f64 = FACES.iter().map(|face| area(face.map(|corner| corners[corner]))).sum();
-        determinant(&corners) / (2.0 * surface)
+        six_volumes(&corners) / (2.0 * surface)
     }
 
     /// Smallest and largest coordinate along each axis.
@@ -144,12 +144,6 @@ pub fn read(path: &Path) -> Result<Mesh, MeshError> {
 
 fn bad(reason: impl Into<String>) -> MeshError {
     MeshError::Format(reason.into())
-}
-
-/// Six times the volume, with the sign of the orientation.
-fn determinant(corners: &[[f64; 3]; 4]) -> f64 {
-    let [a, b, c] = [1, 2, 3].map(|i| subtract(corners[i], corners[0]));
-    dot(a, cross(b, c))
 }
 
 fn subtract(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {

@@ -8,6 +8,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::vti::escape;
+
 /// VTK's number of Lagrange tetrahedra.
 const LAGRANGE_TETRAHEDRON: u8 = 71;
 
@@ -155,7 +157,7 @@ impl Appended {
             target,
             "<DataArray type=\"{kind}\" Name=\"{}\" NumberOfComponents=\"{components}\" format=\"appended\" \
              offset=\"{offset}\"/>",
-            escaped(name)
+            escape(name)
         )?;
         self.data.extend((bytes.len() as u64).to_le_bytes());
         self.data.extend(bytes);
@@ -167,11 +169,6 @@ fn bytes(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// A text within an attribute.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// Writes the list of a series: times and files, which are named relative to it.
 ///
 /// # Errors
@@ -180,7 +177,7 @@ pub fn series(path: &Path, files: &[(f64, String)]) -> io::Result<()> {
     let mut text =
         String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\">\n<Collection>\n");
     for (time, file) in files {
-        text.push_str(&format!("<DataSet timestep=\"{time}\" part=\"0\" file=\"{}\"/>\n", escaped(file)));
+        text.push_str(&format!("<DataSet timestep=\"{time}\" part=\"0\" file=\"{}\"/>\n", escape(file)));
     }
     text.push_str("</Collection>\n</VTKFile>\n");
     std::fs::write(path, text)

@@ -337,6 +337,45 @@ fn a_restarted_run_gives_the_same_bits() {
 }
 
 #[test]
+fn a_restart_keeps_the_steps() {
+    let text = "problem p { system advection(N = 1); mesh box(n = 1, periodic = [x, y, z]); initial u = x; until 2; every 1; }";
+    let other = bound(&text.replace("every 1", "every 0.95"));
+    let bound = bound(text);
+    for n in 1..200 {
+        let marcher = Marcher::new(&bound, 1.0 / (f64::from(n) - 0.5)).unwrap();
+        assert_eq!(marcher.dt, 1.0 / f64::from(n));
+        assert_eq!(Marcher::new(&bound, marcher.dt).unwrap().dt, marcher.dt, "{n} steps");
+    }
+    let mut first = Record::default();
+    Marcher::new(&bound, 0.1).unwrap().run(host(&bound).as_mut(), None, &mut first).unwrap();
+    let from = first.checkpoints[0].clone();
+    let marcher = Marcher::new(&other, from.dt).unwrap();
+    let error = marcher.run(host(&other).as_mut(), Some(from), &mut ()).unwrap_err().to_string();
+    assert!(error.contains("made with steps of 1e-1"), "{error}");
+}
+
+/// The system's own numbers are fine where those of some sample points are not.
+#[test]
+fn roots_of_parameters_are_not_judged_where_they_are_not_real() {
+    bound(
+        "system s { mesh tetrahedra; order N = 1; field u; param beta = 0.3; let gamma = 1/sqrt(1 - sqr(beta));
+            ddt u = -gamma*dx(u); flux f { u = -gamma*n[x]*average(u); } step lserk4; }
+        problem p { system s; mesh box(n = 1, periodic = [x, y, z]); initial u = x; until 1; }",
+    );
+}
+
+#[test]
+fn errors_of_an_unstable_run_are_those_of_its_last_state() {
+    let (problem, _probes) = PULSE.split_once("until").unwrap();
+    let bound = bound(&format!("{problem} until 40; exact p = 0; exact v = [0, 0, 0]; }}"));
+    let longest = 2.0 * spectrum(&bound).step(reach(&bound.system.step));
+    let report = Marcher::new(&bound, longest).unwrap().run(host(&bound).as_mut(), None, &mut ()).unwrap();
+    assert_eq!(report.outcome, Outcome::Unstable);
+    let squares: f64 = report.errors.iter().flatten().map(|(error, _)| error * error).sum();
+    assert!((squares / report.energy[1] - 1.0).abs() < 1e-6, "{squares}, {report:?}");
+}
+
+#[test]
 fn a_step_that_is_too_long_is_unstable_not_nan() {
     let bound = bound(&PULSE.replace("until 1", "until 40").replace("every 0.3;", ""));
     let longest = 2.0 * spectrum(&bound).step(reach(&bound.system.step));

@@ -92,6 +92,28 @@ fn the_command_writes_series_probes_and_checkpoints() {
 }
 
 #[test]
+fn a_restart_continues_the_series() {
+    let folder = folder("march_series");
+    let at = |name: &str| folder.join(name).display().to_string();
+    let (series, checkpoint) = (at("fields.pvd"), at("checkpoint"));
+    let cavity = example("cavity.kw");
+    let common = ["solve", &cavity, "--set", "N=1", "--out", &series, "--checkpoint", &checkpoint];
+    let first = run(&[&common[..], &["--set", "until=0.3"]].concat());
+    assert_eq!(first.status, 0, "{}", first.err);
+    let list = std::fs::read_to_string(&series).unwrap();
+    let before = std::fs::read(folder.join("fields_0001.vtu")).unwrap();
+    let second = run(&[&common[..], &["--restart", &checkpoint]].concat());
+    assert_eq!(second.status, 0, "{}", second.err);
+    let longer = std::fs::read_to_string(&series).unwrap();
+    // The last time of the first run is the `until` it was given; those before are multiples of the step.
+    let end = list.find("fields_0002.vtu").unwrap();
+    assert_eq!(list.matches("<DataSet").count(), 4, "{list}");
+    assert_eq!(longer.matches("<DataSet").count(), 6, "{longer}");
+    assert!(longer.starts_with(&list[..end]) && longer.contains("fields_0005.vtu"), "{longer}");
+    assert!(std::fs::read(folder.join("fields_0001.vtu")).unwrap() == before);
+}
+
+#[test]
 fn options_that_do_not_fit_are_refused() {
     let folder = folder("march_refused");
     let cavity = example("cavity.kw");
@@ -105,6 +127,8 @@ fn options_that_do_not_fit_are_refused() {
         let ran = run(&[&["solve", cavity.as_str()], args.as_slice()].concat());
         assert!(ran.status != 0 && ran.err.contains(expected), "{args:?}: {}", ran.err);
     }
+    let ran = run(&["bench", "dg", "--set", "N=2.5"]);
+    assert!(ran.status == 2 && ran.err.contains("`N` must be a whole number"), "{}", ran.err);
     let ran = run(&["solve", &example("poisson_2d.kw"), "--mesh", "a.msh"]);
     assert!(ran.status == 2 && ran.err.contains("for problems of systems"), "{}", ran.err);
     let both = file(

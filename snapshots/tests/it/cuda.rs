@@ -11,6 +11,10 @@ use kernelwright_snapshots::galerkin;
 use kernelwright_snapshots::sources::{Unit, units};
 
 const ARCHITECTURES: [u32; 3] = [80, 90, 100];
+/// The one that schedules which only run when asked for are compiled for, unless [`EVERYTHING`] is set.
+const MAIN: u32 = 90;
+/// Environment variable that has every source compiled for every architecture, which takes minutes longer.
+const EVERYTHING: &str = "KERNELWRIGHT_EVERY_ARCHITECTURE";
 
 /// What became of a unit on an architecture.
 struct Compiled {
@@ -21,8 +25,10 @@ struct Compiled {
 }
 
 fn compile(units: &[Unit]) -> Vec<Compiled> {
+    let everything = std::env::var_os(EVERYTHING).is_some();
+    let all = (0..units.len()).flat_map(|unit| ARCHITECTURES.map(|architecture| (unit, architecture)));
     let jobs: Vec<(usize, u32)> =
-        (0..units.len()).flat_map(|unit| ARCHITECTURES.map(|architecture| (unit, architecture))).collect();
+        all.filter(|&(unit, architecture)| everything || units[unit].usual || architecture == MAIN).collect();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(&(unit, architecture)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -36,9 +36,17 @@ pub fn cases() -> Vec<Case> {
             let make = kinds[(order + usize::from(precision == kernel::Element::F64)) % 3];
             cases.push(Case {
                 name: format!("galerkin/{}_order_{order}_{precision:?}", make().name).to_lowercase(),
-                run: Box::new(move |choice| compare(&make(), order, precision, choice)),
+                run: Box::new(move |choice| compare(&make(), order, precision, false, choice)),
             });
         }
+    }
+    for (order, precision) in
+        [(1, kernel::Element::F64), (4, kernel::Element::F32), (5, kernel::Element::F32), (8, kernel::Element::F64)]
+    {
+        cases.push(Case {
+            name: format!("galerkin/parts_order_{order}_{precision:?}").to_lowercase(),
+            run: Box::new(move |choice| compare(&systems::maxwell(1.0), order, precision, true, choice)),
+        });
     }
     cases
 }
@@ -49,7 +57,14 @@ fn tolerance(precision: kernel::Element, order: usize) -> f64 {
     30.0 * epsilon * (order * order) as f64
 }
 
-fn compare(system: &System, order: usize, precision: kernel::Element, choice: Choice) -> Result<(), String> {
+/// Against the oracle, with nodal values or with their even and odd parts.
+fn compare(
+    system: &System,
+    order: usize,
+    precision: kernel::Element,
+    symmetric: bool,
+    choice: Choice,
+) -> Result<(), String> {
     let cells = if order > 4 { [1, 1, 1] } else { [2, 2, 1] };
     let mesh: Mesh = meshes::box_of(cells, 0.2, system.boundaries.len() as u32, 3);
     let element = Element::new(order).map_err(|error| error.to_string())?;
@@ -61,6 +76,7 @@ fn compare(system: &System, order: usize, precision: kernel::Element, choice: Ch
     let (time, dt) = (0.3, 0.05 / (order * order) as f64);
     let mut engine = Engine::open(choice, |target| {
         let mut options = Options::new(target, precision, order, system);
+        options.variant.symmetric = symmetric;
         if target == Target::Host {
             // Few elements need no more lanes.
             options.variant.parallel = 4;

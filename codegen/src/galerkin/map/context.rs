@@ -1,6 +1,7 @@
 //! What all kernels of a module share: sizes, buffers with their contents, the prepared system.
 
 use super::forms::{Forms, prepare};
+use super::symmetric::Split;
 use super::tables;
 use super::variant::{Fusion, Geometry, Variant};
 use super::{MapError, Options, Target};
@@ -59,6 +60,11 @@ pub(super) struct Shape {
     /// Elements of a vector access, and the nodes rounded up to it.
     pub wide: usize,
     pub wide_nodes: usize,
+    /// Places of a row of shared fields and of shared fluxes, and columns of the matrices that multiply them.
+    pub row: usize,
+    pub flux_row: usize,
+    pub columns: usize,
+    pub flux_columns: usize,
     pub elements: usize,
     pub padded: usize,
 }
@@ -74,6 +80,8 @@ pub(super) struct Context<'a> {
     pub layout: Layout,
     pub buffers: Vec<Buffer>,
     pub ids: Ids,
+    /// Parts that are worked on instead of nodal values.
+    pub split: Option<Split>,
     pub real: Type,
     pub index: IndexWidth,
 }
@@ -114,6 +122,7 @@ impl<'a> Context<'a> {
             layout,
             buffers: Vec::new(),
             ids: Ids::default(),
+            split: None,
             real,
             index: IndexWidth::I32,
         };
@@ -140,6 +149,16 @@ impl<'a> Context<'a> {
     /// Adds a buffer that never changes.
     pub fn constant(&mut self, name: &str, element: kernel::Element, values: Vec<f64>) -> usize {
         self.add(name, element, values.len(), Contents::Values(values))
+    }
+
+    /// The buffer that a register's new value goes to.
+    pub fn target(&self, register: usize) -> usize {
+        if register == 0 { self.ids.state[1] } else { self.ids.registers[register] }
+    }
+
+    /// Element type of offsets.
+    pub fn integer(&self) -> kernel::Element {
+        if self.index == IndexWidth::I64 { kernel::Element::I64 } else { kernel::Element::I32 }
     }
 
     /// Whether positions are read anywhere.
@@ -226,10 +245,18 @@ fn shape(system: &System, mesh: &Mesh, element: &Element, options: &Options) -> 
     let microblock = if host { parallel } else { inline * parallel };
     let wide = 16 / options.precision.bytes() as usize;
     let nodes = element.node_count();
+    let all_face_nodes = 4 * element.face_node_count();
+    let wide_nodes = nodes.next_multiple_of(wide);
+    let (mut row, mut flux_row, mut columns, mut flux_columns) =
+        (wide_nodes, all_face_nodes, wide_nodes, all_face_nodes);
+    if let Some(split) = Split::of(variant, element.order, wide).filter(|_| !host) {
+        (row, columns) = (split.nodes.width, split.nodes.longest);
+        (flux_row, flux_columns) = (split.faces.width, split.faces.longest);
+    }
     Shape {
         nodes,
         face_nodes: element.face_node_count(),
-        all_face_nodes: 4 * element.face_node_count(),
+        all_face_nodes,
         components: system.components.len(),
         rows: variant.rows as usize,
         lanes: nodes / variant.rows as usize,
@@ -238,7 +265,11 @@ fn shape(system: &System, mesh: &Mesh, element: &Element, options: &Options) -> 
         sequential,
         microblock,
         wide,
-        wide_nodes: nodes.next_multiple_of(wide),
+        wide_nodes,
+        row,
+        flux_row,
+        columns,
+        flux_columns,
         elements: mesh.elements.len(),
         padded: mesh.elements.len().next_multiple_of(microblock * sequential),
     }

@@ -9,39 +9,17 @@
 //!    are used for all components of `inline` elements, and fields that are the same for all lanes of an element; then
 //!    geometry and materials, the lift of the corrections, and the assignments of the time step.
 
+mod parts;
 mod surface;
 
+use super::Parts;
 use super::context::{Context, Shape};
 use super::rates::{NodeAt, rates};
-use super::update::{self, Pattern, Registers};
+use super::update::{self, Registers};
 use super::variant::Home;
 use super::writer::{At, Made, Writer};
-use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, Space, Stmt, VarId};
+use crate::kernel::{BufferId, Cmp, Expr, LoopKind, Space, Stmt, VarId};
 use crate::map::fold::{self, add, int, mul, real};
-
-/// What a kernel does of a stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts<'p> {
-    /// Derivatives, geometry, sources.
-    pub volume: bool,
-    /// Fluxes and their lift.
-    pub surface: bool,
-    /// Assignments of the time step; without them the rate is stored.
-    pub update: Option<&'p Pattern>,
-    /// Where a rate without update goes.
-    pub rate: usize,
-}
-
-impl Parts<'_> {
-    pub fn name(&self) -> &'static str {
-        match (self.volume, self.surface, self.update.is_some()) {
-            (true, true, true) => "stage",
-            (true, true, false) => "rate",
-            (true, false, _) => "volume",
-            _ => "surface",
-        }
-    }
-}
 
 /// Shared arrays.
 struct Arrays {
@@ -79,21 +57,21 @@ struct Gpu<'w, 'c, 'a, 'p> {
     /// Number of the microblock, and of its first value in the state.
     microblock: Expr,
     own: Expr,
+    /// First places of the parts that the lane reads; empty where it works on nodal values.
+    segments: Vec<Expr>,
 }
 
 /// Writes the kernel of some parts of a stage.
 pub(super) fn kernel(cx: &Context<'_>, parts: Parts<'_>) -> Made {
     let shape = cx.shape;
-    let stored: Vec<usize> = match parts.update {
-        Some(pattern) => pattern.writes().into_iter().map(|r| target(cx, r)).chain([cx.ids.state[1]]).collect(),
-        None => vec![parts.rate],
-    };
-    let mut w = Writer::new(cx, parts.name(), &stored);
+    let mut w = Writer::new(cx, parts.name(), &parts.stored(cx));
     let node = w.b.bind("node", Expr::Lane(0));
     let group = w.b.bind("group", Expr::Lane(1));
     let lane = w.b.bind("lane", add(mul(group.clone(), int(shape.lanes as i64)), node.clone()));
     let arrays = arrays(&mut w, &parts);
-    let mut gpu = Gpu { w: &mut w, parts, shape, arrays, node, group, lane, microblock: Expr::Block(0), own: int(0) };
+    let (microblock, segments) = (Expr::Block(0), Vec::new());
+    let mut gpu = Gpu { w: &mut w, parts, shape, arrays, node, group, lane, microblock, own: int(0), segments };
+    gpu.segments = gpu.segments();
     gpu.before();
     if shape.sequential > 1 {
         let first = gpu.w.b.bind("first_microblock", mul(Expr::Block(0), int(shape.sequential as i64)));
@@ -110,11 +88,6 @@ pub(super) fn kernel(cx: &Context<'_>, parts: Parts<'_>) -> Made {
     w.finish(shape.padded / (shape.microblock * shape.sequential), [shape.lanes as u32, shape.parallel as u32, 1])
 }
 
-/// The buffer that a register's new value goes to.
-fn target(cx: &Context<'_>, register: usize) -> usize {
-    if register == 0 { cx.ids.state[1] } else { cx.ids.registers[register] }
-}
-
 fn arrays(w: &mut Writer<'_, '_>, parts: &Parts<'_>) -> Arrays {
     let cx = w.cx;
     let s = cx.shape;
@@ -122,30 +95,25 @@ fn arrays(w: &mut Writer<'_, '_>, parts: &Parts<'_>) -> Arrays {
     let record = (9 + cx.forms.element_slots.len()).next_multiple_of(s.wide);
     let values = s.inline * s.components;
     let fields = (cx.variant().fields == Home::Shared)
-        .then(|| w.shared("fields", s.parallel * group_stride(values * s.wide_nodes, s.wide)));
-    let flux = parts.surface.then(|| w.shared("flux", s.parallel * group_stride(values * s.all_face_nodes, s.wide)));
+        .then(|| w.shared("fields", s.parallel * group_stride(values * s.row, s.wide)));
+    let flux = parts.surface.then(|| w.shared("flux", s.parallel * group_stride(values * s.flux_row, s.wide)));
     let elements = w.shared("element_data", s.microblock * record);
     let slots = cx.forms.face_slots.len();
     let face_data = (parts.surface && slots > 0).then(|| w.shared("face_data", slots * faces));
-    let ints = |w: &mut Writer<'_, '_>, name: &str| w.b.local(name, Space::Shared, integer(cx), faces as u64);
+    let ints = |w: &mut Writer<'_, '_>, name: &str| w.b.local(name, Space::Shared, cx.integer(), faces as u64);
     let base = parts.surface.then(|| ints(w, "neighbour_values"));
     let first_met = parts.surface.then(|| ints(w, "first_met_node"));
     let tag = (parts.surface && !cx.system.boundaries.is_empty()).then(|| ints(w, "face_tag"));
     let shared = cx.variant().matrices == Home::Shared;
     let derivative = match shared && parts.volume {
-        true => w.shared("derivative_copy", 3 * s.wide_nodes * s.nodes),
+        true => w.shared("derivative_copy", 3 * s.columns * s.nodes),
         false => w.input(cx.ids.derivative),
     };
     let lift = parts.surface.then(|| match shared {
-        true => w.shared("lift_copy", s.all_face_nodes * s.nodes),
+        true => w.shared("lift_copy", s.flux_columns * s.nodes),
         false => w.input(cx.ids.lift),
     });
     Arrays { fields, flux, elements, faces: face_data, base, first_met, tag, derivative, lift }
-}
-
-/// Element type of offsets.
-fn integer(cx: &Context<'_>) -> Element {
-    if cx.index == crate::kernel::IndexWidth::I64 { Element::I64 } else { Element::I32 }
 }
 
 impl Gpu<'_, '_, '_, '_> {
@@ -182,22 +150,24 @@ impl Gpu<'_, '_, '_, '_> {
     /// Index of a node's value in the shared fields.
     fn field(&self, group: &Expr, row: Expr, node: Expr) -> Expr {
         let s = self.shape;
-        let stride = group_stride(s.inline * s.components * s.wide_nodes, s.wide);
-        add(add(mul(group.clone(), int(stride as i64)), mul(row, int(s.wide_nodes as i64))), node)
+        let stride = group_stride(s.inline * s.components * s.row, s.wide);
+        add(add(mul(group.clone(), int(stride as i64)), mul(row, int(s.row as i64))), node)
     }
 
     /// Index of a face node's value in the shared fluxes.
     fn flux(&self, group: &Expr, row: Expr, place: Expr) -> Expr {
         let s = self.shape;
-        let stride = group_stride(s.inline * s.components * s.all_face_nodes, s.wide);
-        add(add(mul(group.clone(), int(stride as i64)), mul(row, int(s.all_face_nodes as i64))), place)
+        let stride = group_stride(s.inline * s.components * s.flux_row, s.wide);
+        add(add(mul(group.clone(), int(stride as i64)), mul(row, int(s.flux_row as i64))), place)
     }
 
     /// What is done once a block: padding of the shared fields, matrices.
     fn before(&mut self) {
         let s = self.shape;
+        self.clear_pads();
         if let Some(fields) = self.arrays.fields
             && s.wide_nodes > s.nodes
+            && self.w.cx.split.is_none()
         {
             let padding = (s.wide_nodes - s.nodes) as i64;
             self.w.b.comment("Rows end in zeros.");
@@ -212,10 +182,10 @@ impl Gpu<'_, '_, '_, '_> {
             let ids = &self.w.cx.ids;
             let (derivative, lift) = (ids.derivative, ids.lift);
             if self.parts.volume {
-                self.copy(derivative, self.arrays.derivative, 3 * s.wide_nodes * s.nodes);
+                self.copy(derivative, self.arrays.derivative, 3 * s.columns * s.nodes);
             }
             if let Some(to) = self.arrays.lift {
-                self.copy(lift, to, s.all_face_nodes * s.nodes);
+                self.copy(lift, to, s.flux_columns * s.nodes);
             }
         }
     }
@@ -241,14 +211,20 @@ impl Gpu<'_, '_, '_, '_> {
             self.surface();
             self.w.barrier();
         }
+        self.divide();
         let mut before = self.registers();
         if self.w.cx.variant().prefetch {
             self.load_registers(&mut before);
         }
-        let sums = if self.parts.volume { self.volume() } else { self.stored_rates() };
+        let sums = match (self.parts.volume, self.w.cx.split.is_some()) {
+            (true, _) => self.volume(),
+            (false, true) => self.no_parts(),
+            (false, false) => self.stored_rates(),
+        };
         if self.parts.surface {
             self.lift(&sums);
         }
+        let sums = self.unite(sums);
         self.finish(&sums, before);
     }
 
@@ -269,9 +245,16 @@ impl Gpu<'_, '_, '_, '_> {
 
     fn store_fields(&mut self, values: Vec<Expr>) {
         let Some(fields) = self.arrays.fields else { return };
+        let mut places: Vec<Expr> = (0..self.shape.rows).map(|r| self.row_node(r)).collect();
+        if let Some(table) = self.split_ids().map(|ids| ids.node_places) {
+            for place in &mut places {
+                let value = self.w.load(table, place.clone());
+                *place = self.w.b.bind("place", value);
+            }
+        }
         for ((r, i, c), value) in self.each_sum().into_iter().zip(values) {
             let row = int((i * self.shape.components + c) as i64);
-            let index = self.field(&self.group.clone(), row, self.row_node(r));
+            let index = self.field(&self.group.clone(), row, places[r].clone());
             self.w.put(fields, index, value);
         }
     }
@@ -295,17 +278,17 @@ impl Gpu<'_, '_, '_, '_> {
             if sums[row].is_empty() {
                 continue;
             }
-            let values = self.field_run(row, (i, c), &column);
-            for (k, value) in values.iter().enumerate() {
+            let values = self.field_runs(row, (i, c), &column);
+            for k in 0..s.wide {
                 for n in 0..3 * s.rows {
                     let sum = sums[n / 3 * s.inline * s.components + row][n % 3];
-                    let product = mul(entries[n][k].clone(), value.clone());
+                    let product = mul(entries[n][k].clone(), values[n % 3][k].clone());
                     self.w.b.push(Stmt::Assign(sum, add(Expr::Var(sum), product)));
                 }
             }
         }
         let body = self.w.b.close();
-        let (from, to, kind) = (int(0), int(s.wide_nodes as i64), LoopKind::Unroll(cx.variant().unroll));
+        let (from, to, kind) = (int(0), int(s.columns as i64), LoopKind::Unroll(cx.variant().unroll));
         self.w.b.push(Stmt::For { var, from, to, step: s.wide as i64, kind, body });
         self.combine(&sums)
     }
@@ -313,10 +296,22 @@ impl Gpu<'_, '_, '_, '_> {
     /// Entries of a matrix in the lane's row, from a column on.
     fn entries(&mut self, matrix: BufferId, number: usize, r: usize, column: &Expr) -> Vec<Expr> {
         let s = self.shape;
-        let first = int((number * s.wide_nodes * s.nodes + r * s.lanes * s.wide) as i64);
+        let first = int((number * s.columns * s.nodes + r * s.lanes * s.wide) as i64);
         let lane = mul(self.node.clone(), int(s.wide as i64));
         let index = add(add(mul(column.clone(), int(s.nodes as i64)), lane), first);
         self.w.load_run(&format!("entry_{}", number + 1), matrix, index, s.wide)
+    }
+
+    /// What the three derivatives read of a row.
+    fn field_runs(&mut self, row: usize, value: (usize, usize), column: &Expr) -> [Vec<Expr>; 3] {
+        if self.w.cx.split.is_some() {
+            return [0, 1, 2].map(|a| {
+                let place = add(self.segments[a].clone(), column.clone());
+                self.field_run(row, value, &place)
+            });
+        }
+        let run = self.field_run(row, value, column);
+        [run.clone(), run.clone(), run]
     }
 
     /// Several values of a row, the same for all lanes of a group.
@@ -349,6 +344,7 @@ impl Gpu<'_, '_, '_, '_> {
             self.w.b.comment("Geometry and materials.");
             let inner = add(self.group.clone(), int((i * s.parallel) as i64));
             let data = self.record_of(&inner);
+            let data = self.turned(data);
             let element = add(mul(self.microblock.clone(), int(s.microblock as i64)), inner);
             let element = self.w.b.bind("element", element);
             for (r, list) in list.iter_mut().enumerate() {
@@ -360,6 +356,7 @@ impl Gpu<'_, '_, '_, '_> {
                     gradient: &|a, axis| data[a * 3 + axis].clone(),
                     component: &|_, c| own[c].clone(),
                     slot: &|_, n| data[9 + n].clone(),
+                    sources: cx.split.is_none(),
                 };
                 for (c, rate) in rates(self.w, &node).into_iter().enumerate() {
                     let name = format!("rate_{}", cx.system.components[c]);
@@ -391,12 +388,24 @@ impl Gpu<'_, '_, '_, '_> {
         data
     }
 
-    /// The lane's own value, from where the state is kept.
+    /// The lane's own state: where parts are worked on there is no copy left.
+    fn own_state(&mut self, r: usize, i: usize, c: usize) -> Expr {
+        match self.w.cx.split {
+            Some(_) => self.w.load(self.w.cx.ids.state[0], self.value(r, i, c)),
+            None => self.own_value(r, i, c),
+        }
+    }
+
+    /// The lane's own value, or part, from where the fields are kept.
     fn own_value(&mut self, r: usize, i: usize, c: usize) -> Expr {
         match self.arrays.fields {
             Some(fields) => {
                 let row = int((i * self.shape.components + c) as i64);
-                Expr::Load(fields, Box::new(self.field(&self.group.clone(), row, self.row_node(r))))
+                let place = match self.split_ids().map(|ids| ids.row_places) {
+                    Some(table) => self.row_place(table, r),
+                    None => self.row_node(r),
+                };
+                Expr::Load(fields, Box::new(self.field(&self.group.clone(), row, place)))
             }
             None => self.w.load(self.w.cx.ids.state[0], self.value(r, i, c)),
         }
@@ -422,7 +431,8 @@ impl Gpu<'_, '_, '_, '_> {
         let place = Expr::Var(var);
         let entries: Vec<Vec<Expr>> = (0..s.rows).map(|r| self.entries(lift, 0, r, &place)).collect();
         for (row, (_, c)) in self.each_value().into_iter().enumerate() {
-            let index = self.flux(&self.group.clone(), int(row as i64), place.clone());
+            let from = self.segments.get(3).map_or(place.clone(), |first| add(first.clone(), place.clone()));
+            let index = self.flux(&self.group.clone(), int(row as i64), from);
             let name = format!("flux_{}", self.w.system().components[c]);
             let values = self.w.load_run(&name, flux, index, s.wide);
             for (k, value) in values.iter().enumerate() {
@@ -434,7 +444,7 @@ impl Gpu<'_, '_, '_, '_> {
             }
         }
         let body = self.w.b.close();
-        let (from, to, kind) = (int(0), int(s.all_face_nodes as i64), LoopKind::Unroll(self.w.cx.variant().unroll));
+        let (from, to, kind) = (int(0), int(s.flux_columns as i64), LoopKind::Unroll(self.w.cx.variant().unroll));
         self.w.b.push(Stmt::For { var, from, to, step: s.wide as i64, kind, body });
     }
 
@@ -466,7 +476,7 @@ impl Gpu<'_, '_, '_, '_> {
         self.w.b.comment("The time step.");
         self.load_registers(&mut registers);
         for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
-            let state = self.own_value(r, i, c);
+            let state = self.own_state(r, i, c);
             let state = Expr::Var(self.w.b.bind_here("state", state));
             let mut own = std::mem::take(&mut registers[row]);
             own[0] = Some(state.clone());
@@ -477,7 +487,7 @@ impl Gpu<'_, '_, '_, '_> {
                 self.w.store(self.w.cx.ids.state[1], index.clone(), state);
             }
             for (register, value) in new {
-                self.w.store(target(self.w.cx, register), index.clone(), value);
+                self.w.store(self.w.cx.target(register), index.clone(), value);
             }
         }
     }

@@ -9,6 +9,7 @@ mod expression;
 mod faces;
 mod forms;
 mod gpu;
+mod symmetric;
 mod host;
 mod model;
 mod rates;
@@ -26,7 +27,6 @@ use super::verify::{SystemError, verify};
 use crate::kernel::{self, Kernel};
 
 use context::Context;
-use gpu::Parts;
 use update::Pattern;
 use writer::Made;
 
@@ -99,6 +99,38 @@ pub fn map(system: &System, mesh: &Mesh, options: &Options) -> Result<Module, Ma
     Ok(Assembly::new(&cx).module())
 }
 
+/// What a kernel does of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts<'p> {
+    /// Derivatives, geometry, sources.
+    volume: bool,
+    /// Fluxes and their lift.
+    surface: bool,
+    /// Assignments of the time step; without them the rate is stored.
+    update: Option<&'p Pattern>,
+    /// Where a rate without update goes.
+    rate: usize,
+}
+
+impl Parts<'_> {
+    fn name(&self) -> &'static str {
+        match (self.volume, self.surface, self.update.is_some()) {
+            (true, true, true) => "stage",
+            (true, true, false) => "rate",
+            (true, false, _) => "volume",
+            _ => "surface",
+        }
+    }
+
+    /// Buffers that it writes.
+    fn stored(&self, cx: &Context<'_>) -> Vec<usize> {
+        match self.update {
+            Some(pattern) => pattern.writes().into_iter().map(|r| cx.target(r)).chain([cx.ids.state[1]]).collect(),
+            None => vec![self.rate],
+        }
+    }
+}
+
 /// Kernels so far.
 struct Assembly<'c, 'a> {
     cx: &'c Context<'a>,
@@ -133,7 +165,6 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let rate_kernels = if one { self.rate_kernels(rate_output) } else { before };
         let rate: Vec<Launch> = rate_kernels.iter().map(|&kernel| self.launch(kernel, 0, 0)).collect();
-        let rate_back = one.then(|| rate_kernels.iter().map(|&kernel| self.launch(kernel, 1, 0)).collect());
         let (partial, total) = (self.add(sums::partial(cx)), self.add(sums::total(cx)));
         let energy = [0, 1].map(|parity| vec![self.launch(partial, parity, 0), self.launch(total, parity, 0)]);
         Module {
@@ -147,7 +178,6 @@ impl<'c, 'a> Assembly<'c, 'a> {
             clock: ids.clock,
             step,
             rate,
-            rate_back,
             rate_output,
             energy,
             energy_output: ids.energy,

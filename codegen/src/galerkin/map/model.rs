@@ -47,7 +47,7 @@ fn flops(cx: &Context<'_>) -> f64 {
     let s = cx.shape;
     let (nodes, points) = (s.nodes as f64, s.all_face_nodes as f64);
     let differentiated = (0..s.components).filter(|&c| cx.differentiated(c)).count() as f64;
-    let volume = 6.0 * differentiated * nodes * nodes;
+    let volume = 6.0 * differentiated * nodes * s.columns.min(s.nodes) as f64;
     let mut axes: Vec<(usize, usize)> = cx
         .forms
         .rates
@@ -63,8 +63,14 @@ fn flops(cx: &Context<'_>) -> f64 {
     let geometry = nodes * (5 * axes.len() + groups + sources) as f64;
     let jumps = traces(cx).iter().filter(|trace| matches!(trace, Trace::Jump(_))).count();
     let surface = points * (cx.forms.corrections.iter().map(operations).sum::<usize>() + jumps) as f64;
-    let lift = 2.0 * points * nodes * s.components as f64;
-    volume + geometry + surface + lift
+    let components = s.components as f64;
+    let lift = 2.0 * nodes * s.flux_columns as f64 * components;
+    // Eight additions for an orbit of at most four values, and a weighted sum of four parts at a node.
+    let parts = cx.split.as_ref().map_or(0.0, |split| {
+        let orbits = (split.nodes.orbits.len() + split.faces.orbits.len()) as f64;
+        components * (8.0 * orbits + 7.0 * nodes)
+    });
+    volume + geometry + surface + lift + parts
 }
 
 fn operations(e: &Expr) -> usize {

@@ -19,6 +19,8 @@ pub(super) struct NodeAt<'f> {
     pub gradient: &'f dyn Fn(usize, usize) -> Expr,
     /// A component.
     pub component: &'f dyn Fn(&mut Writer<'_, '_>, usize) -> Expr,
+    /// Whether sources are added.
+    pub sources: bool,
     /// A slot of the element.
     pub slot: &'f dyn Fn(&mut Writer<'_, '_>, usize) -> Expr,
 }
@@ -59,14 +61,21 @@ fn rate(
             Some(sum) => add(sum, term),
         });
     }
-    if let Some(source) = &cx.forms.sources[component] {
-        let value = write(w, cx.real, &|w, e| leaf(w, node, e), source);
+    if node.sources
+        && let Some(value) = source(w, node, component)
+    {
         sum = Some(match sum {
             None => value,
             Some(sum) => add(sum, value),
         });
     }
     sum.unwrap_or(real(0.0, cx.real))
+}
+
+/// The source of a component, if it has one.
+pub(super) fn source(w: &mut Writer<'_, '_>, node: &NodeAt<'_>, component: usize) -> Option<Expr> {
+    let source = w.cx.forms.sources[component].as_ref()?;
+    Some(write(w, w.cx.real, &|w, e| leaf(w, node, e), source))
 }
 
 /// d component / d axis = sum over a of grad(l_a) . axis * d component / d l_a.

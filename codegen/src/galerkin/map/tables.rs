@@ -1,6 +1,7 @@
 //! Buffers that never change: matrices and maps of the reference element, connectivity and geometry of the mesh.
 
 use super::context::Context;
+use super::symmetric::{self, Split};
 use super::variant::Geometry;
 use super::{MapError, Target};
 use crate::galerkin::mesh::{FACE_VERTICES, Face, Mesh, six_volumes};
@@ -18,10 +19,15 @@ pub(super) const JOINTS: usize = 32;
 pub(super) fn reference(cx: &mut Context<'_>) {
     let real = cx.options.precision;
     let element = cx.element;
-    let derivative: Vec<f64> = element.derivative.iter().flat_map(|matrix| packed(cx, matrix)).collect();
-    cx.ids.derivative = cx.constant("derivative", real, derivative);
-    let lift = packed(cx, &element.lift);
-    cx.ids.lift = cx.constant("lift", real, lift);
+    match Split::of(cx.variant(), element.order, cx.shape.wide).filter(|_| cx.options.target == Target::Cuda) {
+        Some(split) => symmetric::tables(cx, split),
+        None => {
+            let derivative: Vec<f64> = element.derivative.iter().flat_map(|matrix| packed(cx, matrix)).collect();
+            cx.ids.derivative = cx.constant("derivative", real, derivative);
+            let lift = packed(cx, &element.lift);
+            cx.ids.lift = cx.constant("lift", real, lift);
+        }
+    }
     let nodes = element.node_count();
     let mass = (0..nodes * nodes).map(|n| element.mass.at(n / nodes, n % nodes)).collect();
     cx.ids.mass = cx.constant("mass", Element::F64, mass);

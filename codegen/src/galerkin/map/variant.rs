@@ -5,7 +5,9 @@
 //! the sums of `inline` elements in registers, so that a loaded matrix entry is used for all their components. On the
 //! host a block is a pack of `parallel` elements, one per SIMD lane, and `inline` nodes share a load of the field.
 
+use super::symmetric::Split;
 use super::{MapError, Target};
+use crate::galerkin::reference::symmetry::Parts;
 use crate::galerkin::reference::{face_node_count, node_count};
 use crate::kernel::Element;
 use crate::kernel_verify::MAX_SHARED_BYTES;
@@ -33,6 +35,8 @@ pub struct Variant {
     pub unroll: u32,
     /// Unrolling of the loop over face nodes: how many gathers of a lane are in flight.
     pub gather: u32,
+    /// Work on even and odd parts of the fields, on which matrices are blocks of a quarter of the rows and columns.
+    pub symmetric: bool,
     /// Load the registers of the time step before the long loops rather than after.
     pub prefetch: bool,
     /// Blocks that a multiprocessor should hold at least.
@@ -95,6 +99,7 @@ impl Variant {
             geometry: Geometry::Stored,
             unroll: 1,
             gather: 2,
+            symmetric: false,
             prefetch: false,
             resident: None,
         };
@@ -163,6 +168,12 @@ impl Variant {
         list.extend([1, 4].map(|gather| Variant { gather, ..*base }));
         list.extend([2, 4].map(|unroll| Variant { unroll, ..*base }));
         list.push(Variant { prefetch: true, ..*base });
+        for (rows, inline) in [(1, 2), (2, 1), (2, 2), (1, 1)] {
+            for lanes in [112, 224] {
+                let parallel = (rows as usize * lanes / nodes).max(1) as u32;
+                list.push(Variant { symmetric: true, rows, inline, parallel, ..*base });
+            }
+        }
         list.push(Variant { geometry: Geometry::Vertices, ..*base });
         list.push(Variant { matrices: Home::Shared, sequential: 4, ..*base });
         list.push(Variant { fields: Home::Cache, ..*base });
@@ -172,15 +183,22 @@ impl Variant {
 
     /// Elements of a microblock on a GPU.
     pub fn microblock(&self) -> usize {
-        (self.parallel * self.inline) as usize
+        self.parallel as usize * self.inline as usize
     }
 
     /// Shared memory of a block for fields, fluxes and (if they are there) matrices, without the small records.
     pub fn shared_bytes(&self, purpose: &Purpose) -> u64 {
-        let (nodes, faces) = (node_count(purpose.order), 4 * face_node_count(purpose.order));
-        let field = if self.fields == Home::Shared { nodes + 4 } else { 0 };
+        let nodes = node_count(purpose.order);
+        let wide = 16 / purpose.precision.bytes() as usize;
+        let (mut row, mut faces) = (nodes + 4, 4 * face_node_count(purpose.order));
+        let (mut columns, mut face_columns) = (row, faces);
+        if let Some(split) = Split::of(self, purpose.order, wide) {
+            (row, columns) = (split.nodes.width, split.nodes.longest);
+            (faces, face_columns) = (split.faces.width, split.faces.longest);
+        }
+        let field = if self.fields == Home::Shared { row } else { 0 };
         let per_element = purpose.components * (faces + field) + 48;
-        let matrices = if self.matrices == Home::Shared { (3 * (nodes + 4) + faces) * nodes } else { 0 };
+        let matrices = if self.matrices == Home::Shared { (3 * columns + face_columns) * nodes } else { 0 };
         (self.microblock() * per_element + matrices) as u64 * purpose.precision.bytes()
     }
 
@@ -193,12 +211,31 @@ impl Variant {
         if [self.parallel, self.inline, self.rows, self.sequential].contains(&0) {
             return refuse("every extent is at least 1".into());
         }
+        // All of them become statements or blocks of a kernel.
+        let limits = [
+            ("inline", self.inline, 64),
+            ("sequential", self.sequential, 1024),
+            ("unroll", self.unroll, 1024),
+            ("gather", self.gather, 1024),
+        ];
+        if let Some((name, value, most)) = limits.into_iter().find(|(_, value, most)| value > most) {
+            return refuse(format!("{name} of {value}, more than {most}"));
+        }
         if purpose.target == Target::Host {
             return if self.parallel > 64 { refuse(format!("{} SIMD lanes", self.parallel)) } else { Ok(()) };
         }
         let nodes = node_count(purpose.order);
         if !nodes.is_multiple_of(self.rows as usize) {
             return refuse(format!("{} rows a lane of {nodes} nodes", self.rows));
+        }
+        if self.symmetric {
+            if self.fields != Home::Shared {
+                return refuse("parts of fields are formed in shared memory".into());
+            }
+            let parts = Parts::of_nodes(purpose.order, 1);
+            if let Some(count) = parts.count.iter().find(|count| !count.is_multiple_of(self.rows as usize)) {
+                return refuse(format!("{} rows a lane of {count} parts of a kind", self.rows));
+            }
         }
         // The energy has a lane a node.
         let lanes = nodes * self.parallel as usize;

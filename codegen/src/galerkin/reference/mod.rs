@@ -6,11 +6,13 @@
 //! relative to the mass is `|grad(l_f)|` times the one here, because a face of area A opposite to vertex f has
 //! `A / (3 V) = |grad(l_f)|`; its outer unit normal is `-grad(l_f) / |grad(l_f)|`.
 //!
-//! Modules: [`nodes`] places the nodes, [`basis`] is the orthonormal one that all matrices come from, [`dense`] solves.
+//! Modules: [`nodes`] places the nodes, [`basis`] is the orthonormal one that all matrices come from, [`dense`] solves,
+//! [`symmetry`] takes matrices apart.
 
 pub mod basis;
 pub mod dense;
 pub mod nodes;
+pub mod symmetry;
 
 use self::dense::Matrix;
 use super::mesh::FACE_VERTICES;

@@ -6,7 +6,7 @@ use crate::parse::expression::expression;
 use crate::token::Token;
 
 /// Keywords a statement begins with.
-const KEYWORDS: [&str; 22] = [
+const KEYWORDS: [&str; 21] = [
     "operator",
     "data",
     "rhs",
@@ -28,7 +28,6 @@ const KEYWORDS: [&str; 22] = [
     "until",
     "every",
     "probe",
-    "param",
 ];
 
 /// `key value;`, `data name = value;`, `material name(region) = value;` or `boundary tags: condition;`

@@ -1,4 +1,4 @@
-//! Loaded libraries and raw memory of the host, the only `unsafe` of that back end.
+//! Loaded libraries and raw memory of the host: with `pool.rs` all that is `unsafe` here.
 //!
 //! What makes the calls sound: a [`Library`] keeps its library loaded as long as its entries can be called; memory is
 //! owned by [`Memory`] and handed out as slices only between calls; a call runs generated code, which touches its

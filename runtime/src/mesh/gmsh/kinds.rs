@@ -1,8 +1,12 @@
 //! Kinds of elements by gmsh's numbers.
 
+use super::super::MeshError;
+use super::super::raw::{Raw, Simplex};
+use super::reader::Reader;
+
 /// What to do with an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     /// Four nodes.
     Tetrahedron,
     /// Three nodes.
@@ -14,7 +18,7 @@ pub(super) enum Kind {
 }
 
 /// The kind with gmsh's number.
-pub(super) fn kind(number: i64) -> Option<Kind> {
+fn kind(number: i64) -> Option<Kind> {
     Some(match number {
         1 => Kind::Skip(2),
         2 => Kind::Triangle,
@@ -44,8 +48,41 @@ pub(super) fn kind(number: i64) -> Option<Kind> {
     })
 }
 
+/// Reads the nodes of an element, each with `node`, and keeps it if it is a tetrahedron or triangle.
+pub(super) fn simplex<'r>(
+    reader: &mut Reader<'r>,
+    raw: &mut Raw,
+    (tag, group, number): (u64, i64, i64),
+    node: fn(&mut Reader<'r>) -> Result<u64, MeshError>,
+) -> Result<(), MeshError> {
+    let wrong = |reason: String| MeshError::Element { tag, reason };
+    match kind(number) {
+        Some(Kind::Tetrahedron) => raw.tetrahedra.push(Simplex { tag, group, nodes: nodes(reader, node)? }),
+        Some(Kind::Triangle) => raw.triangles.push(Simplex { tag, group, nodes: nodes(reader, node)? }),
+        Some(Kind::Skip(nodes)) => {
+            for _ in 0..nodes {
+                node(reader)?;
+            }
+        }
+        Some(Kind::Refuse(what)) => return Err(wrong(refusal(what))),
+        None => return Err(wrong(format!("its kind {number} is not known"))),
+    }
+    Ok(())
+}
+
+fn nodes<'r, const N: usize>(
+    reader: &mut Reader<'r>,
+    node: fn(&mut Reader<'r>) -> Result<u64, MeshError>,
+) -> Result<[u64; N], MeshError> {
+    let mut nodes = [0; N];
+    for tag in &mut nodes {
+        *tag = node(reader)?;
+    }
+    Ok(nodes)
+}
+
 /// Why an element cannot be used.
-pub(super) fn refusal(what: &str) -> String {
+fn refusal(what: &str) -> String {
     let help = if what.contains("order") { "; save the mesh with order 1" } else { "" };
     format!("it is {what}; only straight tetrahedra (with triangles on the boundary) are supported{help}")
 }

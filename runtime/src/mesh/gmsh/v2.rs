@@ -1,8 +1,8 @@
 //! Sections of version 2.2.
 
 use super::super::MeshError;
-use super::super::raw::{Link, Raw, Simplex};
-use super::kinds::{Kind, kind, refusal};
+use super::super::raw::{Link, Raw};
+use super::kinds::simplex;
 use super::reader::Reader;
 
 /// `$Nodes`: a count, then tag and coordinates of each.
@@ -47,27 +47,7 @@ fn element(reader: &mut Reader<'_>, raw: &mut Raw, tag: u64, number: i64, attrib
             group = value;
         }
     }
-    let wrong = |reason: String| MeshError::Element { tag, reason };
-    match kind(number) {
-        Some(Kind::Tetrahedron) => raw.tetrahedra.push(Simplex { tag, group, nodes: node_tags(reader)? }),
-        Some(Kind::Triangle) => raw.triangles.push(Simplex { tag, group, nodes: node_tags(reader)? }),
-        Some(Kind::Skip(nodes)) => {
-            for _ in 0..nodes {
-                reader.tag()?;
-            }
-        }
-        Some(Kind::Refuse(what)) => return Err(wrong(refusal(what))),
-        None => return Err(wrong(format!("its kind {number} is not known"))),
-    }
-    Ok(())
-}
-
-fn node_tags<const N: usize>(reader: &mut Reader<'_>) -> Result<[u64; N], MeshError> {
-    let mut nodes = [0; N];
-    for node in &mut nodes {
-        *node = reader.tag()?;
-    }
-    Ok(nodes)
+    simplex(reader, raw, (tag, group, number), Reader::tag)
 }
 
 /// `$Periodic`, text in any file: dimension and tags of two entities, perhaps an affine map, pairs of nodes.

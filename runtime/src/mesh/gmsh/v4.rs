@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::MeshError;
-use super::super::raw::{Link, Raw, Simplex};
-use super::kinds::{Kind, kind, refusal};
+use super::super::raw::{Link, Raw};
+use super::kinds::simplex;
 use super::reader::Reader;
 
 /// First physical group of each entity, by dimension and tag.
@@ -94,18 +94,7 @@ pub(super) fn elements(reader: &mut Reader<'_>, raw: &mut Raw, groups: &Groups) 
         let count = reader.size()?;
         for _ in 0..count {
             let tag = reader.size()?;
-            let wrong = |reason: String| MeshError::Element { tag, reason };
-            match kind(number) {
-                Some(Kind::Tetrahedron) => raw.tetrahedra.push(Simplex { tag, group, nodes: node_tags(reader)? }),
-                Some(Kind::Triangle) => raw.triangles.push(Simplex { tag, group, nodes: node_tags(reader)? }),
-                Some(Kind::Skip(nodes)) => {
-                    for _ in 0..nodes {
-                        reader.size()?;
-                    }
-                }
-                Some(Kind::Refuse(what)) => return Err(wrong(refusal(what))),
-                None => return Err(wrong(format!("its kind {number} is not known"))),
-            }
+            simplex(reader, raw, (tag, group, number), Reader::size)?;
         }
         read += count;
     }
@@ -113,14 +102,6 @@ pub(super) fn elements(reader: &mut Reader<'_>, raw: &mut Raw, groups: &Groups) 
         return Err(reader.wrong(format!("{read} elements where {total} are announced")));
     }
     Ok(())
-}
-
-fn node_tags<const N: usize>(reader: &mut Reader<'_>) -> Result<[u64; N], MeshError> {
-    let mut nodes = [0; N];
-    for node in &mut nodes {
-        *node = reader.size()?;
-    }
-    Ok(nodes)
 }
 
 /// `$Periodic`: links of two entities with an affine map and pairs of nodes.

@@ -18,17 +18,18 @@ const BYTES_PER_SECOND: f64 = 4.3e12;
 const FLOPS_PER_SECOND: [f64; 2] = [67e12, 34e12];
 
 /// Prints a table. Arguments: orders (`3` or `2-6`; all without), `f32` or `f64` (both), `default` for one shape an order,
-/// `cells=N` for a box of N^3 cells of six tetrahedra.
+/// `symmetric` for that one and those that work on even and odd parts, `cells=N` for a box of N^3 cells of six tetrahedra.
 pub fn measure(choice: Choice, arguments: &[String]) -> Result<(), String> {
     let mut orders = 1..=9;
     let mut precisions = vec![Element::F32, Element::F64];
-    let (mut all, mut cells) = (true, None);
+    let (mut wanted, mut cells): (fn(usize, &Variant) -> bool, _) = (|_, _| true, None);
     for argument in arguments {
         let range = argument.split_once('-').unwrap_or((argument, argument));
         match (argument.as_str(), range.0.parse::<usize>(), range.1.parse::<usize>()) {
             ("f32", ..) => precisions = vec![Element::F32],
             ("f64", ..) => precisions = vec![Element::F64],
-            ("default", ..) => all = false,
+            ("default", ..) => wanted = |number, _| number == 0,
+            ("symmetric", ..) => wanted = |number, variant| number == 0 || variant.symmetric,
             (_, Ok(first), Ok(last)) if last <= MAX_ORDER => orders = first..=last,
             (text, ..) => {
                 let number = text.strip_prefix("cells=").and_then(|n| n.parse().ok());
@@ -41,13 +42,19 @@ pub fn measure(choice: Choice, arguments: &[String]) -> Result<(), String> {
         // 162,000 tetrahedra up to order 5, 48,000 above.
         let mesh = cube(cells.unwrap_or(if order <= 5 { 30 } else { 20 }));
         for &precision in &precisions {
-            one_order(choice, &mesh, order, precision, all)?;
+            one_order(choice, &mesh, order, precision, wanted)?;
         }
     }
     Ok(())
 }
 
-fn one_order(choice: Choice, mesh: &Mesh, order: usize, precision: Element, all: bool) -> Result<(), String> {
+fn one_order(
+    choice: Choice,
+    mesh: &Mesh,
+    order: usize,
+    precision: Element,
+    wanted: fn(usize, &Variant) -> bool,
+) -> Result<(), String> {
     let system = systems::maxwell(1.0);
     let mut backend = device(choice)?;
     let target = if backend.target() == Target::Cuda { MapTarget::Cuda } else { MapTarget::Host };
@@ -55,9 +62,8 @@ fn one_order(choice: Choice, mesh: &Mesh, order: usize, precision: Element, all:
     let len = mesh.elements.len() * 6 * node_count(order);
     let state = Samples::new(1).many(len, -1.0, 1.0);
     let materials = vec![vec![1.0; mesh.elements.len()]; 2];
-    let mut variants = Variant::candidates(&base.purpose(&system));
-    variants.truncate(if all { usize::MAX } else { 1 });
-    for variant in variants {
+    let variants = Variant::candidates(&base.purpose(&system)).into_iter().enumerate();
+    for (_, variant) in variants.filter(|(number, variant)| wanted(*number, variant)) {
         let options = Options { variant, ..base.clone() };
         let mut engine = match Engine::on(backend, &system, mesh, &options) {
             Ok(engine) => engine,
@@ -92,7 +98,7 @@ fn one_order(choice: Choice, mesh: &Mesh, order: usize, precision: Element, all:
 fn shape(v: &Variant) -> String {
     let letter = |home: Home| if home == Home::Shared { "s" } else { "c" };
     format!(
-        "{:?}/p{}i{}r{}s{}/f{}m{}/{:?}/u{}g{}{}{}",
+        "{:?}/p{}i{}r{}s{}/f{}m{}/{:?}/u{}g{}{}{}{}",
         v.fusion,
         v.parallel,
         v.inline,
@@ -103,6 +109,7 @@ fn shape(v: &Variant) -> String {
         v.geometry,
         v.unroll,
         v.gather,
+        if v.symmetric { "/symmetric" } else { "" },
         if v.prefetch { "/prefetch" } else { "" },
         v.resident.map_or(String::new(), |n| format!("/resident{n}"))
     )

@@ -115,9 +115,18 @@ impl Gpu<'_, '_, '_, '_> {
         let group = self.group.clone();
         let inner = self.w.b.bind("inner_element", add(mul(i.clone(), int(s.parallel as i64)), group.clone()));
         let number = self.w.b.bind("face", add(mul(inner.clone(), int(4)), side));
-        let own = self.w.load(self.w.cx.ids.face_nodes, place.clone());
+        let table = self.split_ids().map(|ids| (ids.own_places, ids.flux_places));
+        // Where parts are formed the node matters only for its position.
+        let of_node = table.filter(|_| !self.w.cx.reads_position()).map_or(self.w.cx.ids.face_nodes, |table| table.0);
+        let own = self.w.load(of_node, place.clone());
         let own = self.w.b.bind("own_node", own);
-        let at = FacePoint { number, place, along, inner, i, group, own };
+        let (mut shared, mut to) = (own.clone(), place.clone());
+        if let Some((own_places, flux_places)) = table {
+            let (from, stored) = (self.w.load(own_places, place.clone()), self.w.load(flux_places, place));
+            shared = self.w.b.bind("own_place", from);
+            to = self.w.b.bind("flux_place", stored);
+        }
+        let at = FacePoint { number, place: to, along, inner, i, group, own, shared };
         let values = self.traces(&at);
         let slots: Vec<(usize, Expr)> = faces::slots_read(self.w.cx)
             .into_iter()
@@ -149,7 +158,7 @@ impl Gpu<'_, '_, '_, '_> {
                     self.field(
                         &at.group,
                         add(mul(at.i.clone(), int(s.components as i64)), int(c as i64)),
-                        at.own.clone(),
+                        at.shared.clone(),
                     ),
                     at,
                     c,
@@ -204,7 +213,7 @@ impl Gpu<'_, '_, '_, '_> {
         let element = self.w.b.bind("element", element);
         let (fields, face_data, microblock) = (self.arrays.fields, self.arrays.faces, self.microblock.clone());
         let row = |c: usize| add(mul(at.i.clone(), int(s.components as i64)), int(c as i64));
-        let places: Vec<Expr> = (0..s.components).map(|c| self.field(&at.group, row(c), at.own.clone())).collect();
+        let places: Vec<Expr> = (0..s.components).map(|c| self.field(&at.group, row(c), at.shared.clone())).collect();
         for (number, boundary) in self.w.system().boundaries.iter().enumerate() {
             let changes: Vec<(VarId, usize)> = components
                 .iter()
@@ -235,15 +244,16 @@ impl Gpu<'_, '_, '_, '_> {
 struct FacePoint {
     /// Face of the microblock.
     number: Expr,
-    /// Face node of the element, and of the face.
+    /// Place of the face node's flux among those of the element, and the node of the face.
     place: Expr,
     along: Expr,
     /// Element of the microblock, as inline number and group.
     inner: Expr,
     i: Expr,
     group: Expr,
-    /// Node of the element.
+    /// Node of the element, and its place among the shared fields.
     own: Expr,
+    shared: Expr,
 }
 
 /// The own value of a component at a face node.

@@ -1,14 +1,17 @@
 //! Expressions of systems: names, shapes, and how they depend on the fields.
 
+use std::cell::Cell;
+
 use super::algebra::{self, NoDerivative, cross, derivative, dot, is_zero, minus, negative, over, plus, select, times};
 use crate::ast::{self, Argument, Binary, ExprKind as Ast, Name, Position, Unary};
+use crate::check::expression::{arithmetic, builtin, comparison};
 use crate::check::names::{FUNCTIONS, count, unknown_function};
 use crate::diagnostic::{Diagnostic, closest};
 use crate::program::system::{Formula, Quantity, Side, Test};
-use crate::program::{BinaryOp, CompareOp, Function};
+use crate::program::{BinaryOp, Function};
 use crate::source::Span;
 
-/// Formulas in all expressions of a program together: named values are substituted where they are read.
+/// Formulas that an expression is made of, and names read in it: named values are substituted where they are read.
 const LARGEST: u32 = 200_000;
 
 /// Functions of the language that only systems have, with their arguments.
@@ -104,7 +107,7 @@ pub struct Scope<'a> {
     pub sided: bool,
     /// How many of the named values may be read.
     pub visible: usize,
-    /// Formulas left.
+    /// Names left that may be read.
     pub left: u32,
     /// Where errors go.
     pub errors: &'a mut Vec<Diagnostic>,
@@ -124,6 +127,17 @@ impl<'a> Scope<'a> {
 
     /// The value of an expression; none after an error.
     pub fn value(&mut self, expr: &ast::Expr) -> Option<Value> {
+        let value = self.checked(expr)?;
+        // Products of vectors and powers copy their operands.
+        let left = Cell::new(LARGEST);
+        let last = |_: &Formula| {
+            left.set(left.get() - 1);
+            left.get() == 0
+        };
+        if value.parts.iter().any(|part| part.any(&last)) { self.too_large(expr.span) } else { Some(value) }
+    }
+
+    fn checked(&mut self, expr: &ast::Expr) -> Option<Value> {
         let span = expr.span;
         match &expr.kind {
             Ast::Number(_, value) => Some(number(*value, span)),
@@ -171,11 +185,15 @@ impl<'a> Scope<'a> {
         self.fail(Diagnostic::new("not-allowed", span, message).label("not known here"))
     }
 
+    fn too_large(&mut self, span: Span) -> Option<Value> {
+        let message = "with all named values put in, the expression is too large";
+        self.fail(Diagnostic::new("too-large", span, message))
+    }
+
     fn named(&mut self, name: &str, span: Span) -> Option<Value> {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 {
-            let error = Diagnostic::new("too-large", span, "with all named values put in, the expression is too large");
-            return self.fail(error);
+            return self.too_large(span);
         }
         let found = self.table.lets[..self.visible].iter().rposition(|(of, _)| of.text == name);
         if let Some(place) = found {
@@ -535,47 +553,10 @@ fn joined(degree: Option<Degree>, value: &Value) -> Option<Degree> {
 }
 
 fn function_of(name: &str, mut values: Vec<Formula>) -> Option<Formula> {
-    let function = match name {
-        "sqr" | "cube" => {
-            let value = values.pop()?;
-            let square = times(value.clone(), value.clone());
-            return Some(if name == "sqr" { square } else { times(square, value) });
-        }
-        "sqrt" => Function::Sqrt,
-        "exp" => Function::Exp,
-        "log" => Function::Log,
-        "sin" => Function::Sin,
-        "cos" => Function::Cos,
-        "tan" => Function::Tan,
-        "tanh" => Function::Tanh,
-        "abs" => Function::Abs,
-        "floor" => Function::Floor,
-        "pow" => Function::Pow,
-        "min" => Function::Min,
-        "max" => Function::Max,
-        _ => return None,
-    };
-    Some(Formula::Call(function, values))
-}
-
-fn arithmetic(operator: Binary) -> Option<BinaryOp> {
-    Some(match operator {
-        Binary::Add => BinaryOp::Add,
-        Binary::Sub => BinaryOp::Sub,
-        Binary::Mul => BinaryOp::Mul,
-        Binary::Div => BinaryOp::Div,
-        _ => return None,
-    })
-}
-
-fn comparison(operator: Binary) -> Option<CompareOp> {
-    Some(match operator {
-        Binary::Lt => CompareOp::Lt,
-        Binary::Le => CompareOp::Le,
-        Binary::Gt => CompareOp::Gt,
-        Binary::Ge => CompareOp::Ge,
-        Binary::Eq => CompareOp::Eq,
-        Binary::Ne => CompareOp::Ne,
-        _ => return None,
-    })
+    if let "sqr" | "cube" = name {
+        let value = values.pop()?;
+        let square = times(value.clone(), value.clone());
+        return Some(if name == "sqr" { square } else { times(square, value) });
+    }
+    Some(Formula::Call(builtin(name)?, values))
 }

@@ -16,7 +16,7 @@ use crate::source::Span;
 const MOST_CELLS: u64 = 1 << 12;
 
 /// What may stand in a problem of a system.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 13] = [
     "system",
     "mesh",
     "flux",
@@ -30,7 +30,6 @@ const KEYS: [&str; 14] = [
     "every",
     "probe",
     "precision",
-    "param",
 ];
 
 /// A problem being checked.
@@ -503,7 +502,7 @@ impl<'a> Build<'a> {
         values
     }
 
-    /// Every field begins with something; with an exact solution given, that at t = 0 if nothing else is said.
+    /// Every field begins with something.
     fn complete(&mut self, initial: &[Option<Formula>]) {
         for field in self.system.fields.clone() {
             if initial[field.first].is_none() {

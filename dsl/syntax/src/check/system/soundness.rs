@@ -8,7 +8,7 @@
 
 use crate::ast::{Documented, Part};
 use crate::diagnostic::Diagnostic;
-use crate::program::system::{Formula, Known, NumericalFlux, Quantity, System};
+use crate::program::system::{Known, NumericalFlux, Quantity, System};
 
 /// Points at which identities are tested.
 const POINTS: usize = 12;
@@ -124,7 +124,7 @@ pub fn growth(system: &System, params: &[f64], materials: &[f64], normal: [f64; 
     for (row, rate) in system.rates.iter().enumerate() {
         for term in &rate.terms {
             if let Some(axis) = term.axis {
-                matrix[row * size + term.component] += coefficient(&term.coefficient, &known) * normal[axis];
+                matrix[row * size + term.component] += term.coefficient.evaluate(&known) * normal[axis];
             }
         }
     }
@@ -144,10 +144,6 @@ pub fn growth(system: &System, params: &[f64], materials: &[f64], normal: [f64; 
     (wave.norm() > LARGEST).then_some("too few waves")
 }
 
-fn coefficient(formula: &Formula, known: &Known<'_>) -> f64 {
-    formula.evaluate(known)
-}
-
 /// A complex square matrix.
 struct Complex {
     size: usize,
@@ -165,7 +161,6 @@ fn exponential(matrix: &[f64], size: usize) -> Complex {
         // i^order: i, -1, -i, 1.
         let sign = if order % 4 < 2 { 1.0 } else { -1.0 };
         let part = if order % 2 == 1 { &mut result.imaginary } else { &mut result.real };
-        let sign = if order % 2 == 0 { if order % 4 == 0 { 1.0 } else { -1.0 } } else { sign };
         part.iter_mut().zip(&power).for_each(|(sum, term)| *sum += sign * term);
     }
     result
