@@ -289,6 +289,7 @@ impl Builder {
             grid,
             lanes,
             resident_blocks: None,
+            streamed: Vec::new(),
             index,
             vars,
             body,

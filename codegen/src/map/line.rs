@@ -75,7 +75,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     eval.arrays = Arrays { stride: if host { lanes[0] as i64 } else { 1 }, scratch, ..Arrays::default() };
     eval.frame.own = vec![VarId(usize::MAX); cx.dims()];
     let sums = Accumulators::declare(&mut eval);
-    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks };
+    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks, piece: None };
     mapper.lines()?;
     let Mapper { mut eval, sums, blocks, .. } = mapper;
     let count = if host { 1 } else { (lanes[0] * lanes[1]) as u32 };
@@ -238,6 +238,8 @@ pub(super) struct Mapper<'a, 'c> {
     lanes: [u64; 2],
     host: bool,
     blocks: Blocks,
+    /// Lines of the block that loops go through, from and to; none for all.
+    pub(super) piece: Option<(Expr, Expr)>,
 }
 
 impl Mapper<'_, '_> {
@@ -363,8 +365,7 @@ impl Mapper<'_, '_> {
         let k = self.eval.open_loop(name);
         self.eval.frame.know(k, if step > 0 { (from, to - 1) } else { (to + 1, from) });
         self.eval.frame.own[self.axis] = k;
-        self.parts(reach, f)?;
-        self.ask_ahead(k, step);
+        self.step_asking(k, step, |m| m.parts(reach, f))?;
         let (from, to) = (self.bound(from), self.bound(to));
         // Left alone, a compiler unrolls even long loops over arrays of known size, to have the arrays in registers that
         // there are not.
@@ -408,29 +409,39 @@ impl Mapper<'_, '_> {
             self.eval.arrays.line = Some(fold::int(0));
             return f(self);
         };
-        let (lane, count) = self.open_lines();
+        let (lane, from, to) = self.open_lines();
         self.eval.arrays.lane = Some(fold::var(lane));
         self.eval.arrays.line = Some(self.line());
         f(self)?;
         let kind = self.sums.simd();
-        self.eval.close_loop(lane, fold::int(0), count, 1, kind);
+        self.eval.close_loop(lane, from, to, 1, kind);
         Ok(())
     }
 
-    /// Opens a loop over the lines of a host block, with the own position in it; its variable and bound are returned.
-    pub(super) fn open_lines(&mut self) -> (VarId, Expr) {
+    /// First line of a host block.
+    fn first_line(&mut self) -> Expr {
+        self.eval.b.bind("first", fold::mul(self.blocks.tile(0), fold::int(self.lanes[0] as i64)))
+    }
+
+    /// Lines of a host block, and how many there are at most.
+    pub(super) fn line_count(&mut self) -> (Expr, i64) {
         let (fast, chunk) = (self.others[0], self.lanes[0]);
-        let first = self.eval.b.bind("first", fold::mul(self.blocks.tile(0), fold::int(chunk as i64)));
-        let n = self.eval.cx.size(fast);
-        let count = if n.is_multiple_of(chunk) {
-            fold::int(chunk as i64)
-        } else {
-            let rest = fold::sub(fold::var(self.eval.frame.sizes[fast]), first.clone());
-            self.eval.b.bind("lines", fold::min(fold::int(chunk as i64), rest))
-        };
+        if self.eval.cx.size(fast).is_multiple_of(chunk) {
+            return (fold::int(chunk as i64), chunk as i64);
+        }
+        let rest = fold::sub(fold::var(self.eval.frame.sizes[fast]), self.first_line());
+        (self.eval.b.bind("lines", fold::min(fold::int(chunk as i64), rest)), chunk as i64)
+    }
+
+    /// Opens a loop over the lines of a host block, or of a piece of it, with the own position in it; its variable and
+    /// bounds are returned.
+    pub(super) fn open_lines(&mut self) -> (VarId, Expr, Expr) {
+        let first = self.first_line();
+        let count = self.line_count().0;
+        let (from, to) = self.piece.clone().unwrap_or((fold::int(0), count));
         let lane = self.eval.open_loop("line");
-        self.own(fast, fold::add(first, fold::var(lane)));
-        (lane, count)
+        self.own(self.others[0], fold::add(first, fold::var(lane)));
+        (lane, from, to)
     }
 
     /// Whether the points that advance together are neighbours in memory: a block of the host with lines across the
@@ -451,22 +462,27 @@ impl Mapper<'_, '_> {
             return self.across(f);
         }
         let chunk = self.lanes[0] as i64;
-        let first = self.eval.b.bind("first", fold::mul(self.blocks.tile(0), fold::int(chunk)));
+        let first = self.first_line();
         let size = fold::var(self.eval.frame.sizes[self.others[0]]);
-        let end = fold::add(first.clone(), fold::int(chunk));
-        let end = if n % chunk == 0 { end } else { fold::min(end, size.clone()) };
+        let (low, end) = match self.piece.clone() {
+            Some((from, to)) => (self.eval.b.bind("low", fold::add(first.clone(), from)), fold::add(first.clone(), to)),
+            None => {
+                let end = fold::add(first.clone(), fold::int(chunk));
+                (first.clone(), if n % chunk == 0 { end } else { fold::min(end, size.clone()) })
+            }
+        };
         let end = self.eval.b.bind("end", end);
         let letter = self.eval.cx.letters()[self.others[0]];
         if below > 0 {
             let to = fold::min(end.clone(), fold::int(below));
-            self.part(&format!("{letter}_low"), (0, below - 1), first.clone(), to, &first, f)?;
+            self.part(&format!("{letter}_low"), (0, below - 1), low.clone(), to, &first, f)?;
         }
         let rest = fold::sub(size, fold::int(above));
-        let from = if below > 0 { fold::binary(Op::Max, first.clone(), fold::int(below)) } else { first.clone() };
+        let from = if below > 0 { fold::binary(Op::Max, low.clone(), fold::int(below)) } else { low.clone() };
         let to = if above > 0 { fold::min(end.clone(), rest.clone()) } else { end.clone() };
         self.part(letter, (below, n - 1 - above), from, to, &first, f)?;
         if above > 0 {
-            let from = fold::binary(Op::Max, first.clone(), rest);
+            let from = fold::binary(Op::Max, low, rest);
             self.part(&format!("{letter}_high"), (n - above, n - 1), from, end, &first, f)?;
         }
         Ok(())

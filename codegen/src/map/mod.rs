@@ -38,10 +38,12 @@ mod separators;
 mod setup;
 mod slots;
 mod staged;
+mod streams;
 mod sums;
 mod tidy;
 mod tile;
 mod variant;
+mod wide;
 
 use std::collections::BTreeMap;
 
@@ -143,6 +145,7 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
             context.buffers.truncate(buffers);
             made = make(&mut context)?;
         }
+        made.0.streamed = streams::streamed(&context, SweepId(number), &made.1);
         sweeps.push(vec![made]);
     }
     // What no sweep reads is not set up: values of a side that only the affine part would read, say.

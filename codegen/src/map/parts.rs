@@ -7,7 +7,12 @@
 use super::{Target, Variant};
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, Sweep, ValueKind};
-use crate::math::Space;
+use crate::math::{Grid, Space};
+
+/// Bytes of vectors that a device's cache may hold from one sweep to the next, but not all of a solver's vectors.
+const HANDED_ON: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
+/// Bytes of vectors that do not stay in near caches.
+const FAR: u64 = 1 << 20;
 
 /// What a kernel does, as far as its shapes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,12 +70,12 @@ impl Variant {
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
-                let lines = part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first));
-                vec![lines, part("ahead", ["auto", "0", "1", "2", "4"])]
+                vec![part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
             }
             (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
         };
-        parts.into_iter().filter(|part| part.values.len() > 1).collect()
+        let parts = parts.into_iter().chain(of_size(target, grid, precision, work));
+        parts.filter(|part| part.values.len() > 1).collect()
     }
 
     /// Whether a part matters to some work, given the others.
@@ -103,6 +108,23 @@ fn part<T: ToString>(key: &'static str, values: impl IntoIterator<Item = T>) -> 
 /// Powers of two from one to another.
 fn powers(from: u64, to: u64) -> Vec<u64> {
     (from.ilog2()..=to.ilog2()).map(|exponent| 1 << exponent).collect()
+}
+
+/// Parts that matter to vectors of some sizes only.
+fn of_size(target: Target, grid: &Grid, precision: Element, work: Work) -> Vec<Part> {
+    let bytes = grid.axes.iter().map(|axis| axis.size).product::<u64>() * grid.components as u64 * precision.bytes();
+    let mut parts = Vec::new();
+    match (target, work) {
+        (Target::Cuda, Work::Point | Work::Line(_)) if HANDED_ON.contains(&bytes) => {
+            parts.push(part("stream", ["false", "true"]));
+        }
+        (Target::Host, Work::Line(_)) if bytes >= FAR => parts.push(part("ahead", ["auto", "0", "1", "4"])),
+        _ => {}
+    }
+    if (target, work) == (Target::Cuda, Work::Point) && bytes >= FAR {
+        parts.push(part("vector", [1, if precision == Element::F32 { 4 } else { 2 }]));
+    }
+    parts
 }
 
 /// Walks along the last axis: a lane's points, up to the whole axis.
@@ -155,7 +177,7 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
         part("segments", segments),
         part("columns", ["auto", "8", "16", "32", "64"]),
         part("line_resident", ["auto", "0", "1", "2", "3", "4"]),
-        part("shared", ["auto", "0", "2", "4"]),
+        part("shared", ["auto", "0", "2", "3", "4"]),
         blocks,
     ]
 }

@@ -11,7 +11,7 @@ use super::march::{self, Carry};
 use super::staged;
 use super::sums::{Accumulators, Places};
 use super::tile::Plan;
-use super::{MapError, Target};
+use super::{MapError, Target, wide};
 use crate::kernel::{Cmp, Expr, LoopKind, VarId};
 use crate::loops::{Sweep, SweepId, ValueId, ValueKind};
 use crate::math::{self, Operator};
@@ -93,11 +93,12 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     {
         return Ok(made);
     }
+    let width = wide::width(cx, sweep);
     let across = |axis: usize, lanes: u32| cx.size(axis).div_ceil(u64::from(lanes));
     let blocks = Blocks::new(match dims {
-        1 => [across(0, x).div_ceil(chunk), 1, 1],
-        2 => [across(0, x), cx.size(1).div_ceil(chunk), 1],
-        _ => [across(0, x), cx.size(2).div_ceil(chunk), across(1, y)],
+        1 => [across(0, x * width).div_ceil(chunk), 1, 1],
+        2 => [across(0, x * width), cx.size(1).div_ceil(chunk), 1],
+        _ => [across(0, x * width), cx.size(2).div_ceil(chunk), across(1, y)],
     });
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
@@ -105,23 +106,24 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
     if dims == 1 {
-        one_axis(&mut eval, &sums, &blocks, x)?;
+        one_axis(&mut eval, &sums, &blocks, x, width)?;
     } else {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
-        walk(&mut eval, &sums, &blocks, &lanes, &carries)?;
+        walk(&mut eval, &sums, &blocks, &lanes, width, &carries)?;
     }
     let lane =
         fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
     fence::close(eval.cx, &mut eval.b, lane, x * y, blocks.count())?;
-    eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane"));
+    let beside = if width > 1 { format!(", {width} side by side") } else { String::new() };
+    eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane{beside}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
     kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
     Ok((kernel, args))
 }
 
 /// One axis: every lane takes points a block apart.
-fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Result<(), MapError> {
+fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32, width: u32) -> Result<(), MapError> {
     let chunk = eval.cx.options.variant.chunk as i64;
     let letter = eval.cx.letters()[0];
     let lanes = fold::int(i64::from(x));
@@ -130,11 +132,12 @@ fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32) -> Re
         Some(step) => fold::add(fold::mul(blocks.tile(0), fold::int(chunk)), fold::var(step)),
         None => blocks.tile(0),
     };
-    let i = eval.b.bind_here(letter, fold::add(fold::mul(first, lanes), Expr::Lane(0)));
+    let lane = fold::add(fold::mul(first, lanes), Expr::Lane(0));
+    let i = eval.b.bind_here(letter, fold::mul(lane, fold::int(i64::from(width))));
     eval.frame.own = vec![i];
     eval.frame.know(i, (0, eval.cx.size(0) as i64 - 1));
-    let whole = eval.cx.size(0).is_multiple_of(u64::from(x) * chunk as u64);
-    inside(eval, &[(0, i, whole)], |eval| sums.point(eval, &eval.sweep.stores, &eval.sweep.sums))?;
+    let whole = eval.cx.size(0).is_multiple_of(u64::from(x * width) * chunk as u64);
+    inside(eval, &[(0, i, whole)], |eval| wide::points(eval, sums, width))?;
     if let Some(step) = step {
         eval.close_loop(step, fold::int(0), fold::int(chunk), 1, LoopKind::Sequential);
     }
@@ -148,6 +151,7 @@ fn walk(
     sums: &Accumulators,
     blocks: &Blocks,
     lanes: &[(usize, u32)],
+    width: u32,
     carries: &[Carry],
 ) -> Result<(), MapError> {
     let cx = eval.cx;
@@ -156,10 +160,12 @@ fn walk(
     for &(axis, count) in lanes {
         let from = fold::mul(blocks.tile(2 * axis), fold::int(i64::from(count)));
         let lane = if count == 1 { fold::int(0) } else { Expr::Lane(axis as u8) };
-        let var = eval.b.bind_here(cx.letters()[axis], fold::add(from, lane));
+        let each = if axis == 0 { width } else { 1 };
+        let at = fold::mul(fold::add(from, lane), fold::int(i64::from(each)));
+        let var = eval.b.bind_here(cx.letters()[axis], at);
         eval.frame.know(var, (0, cx.size(axis) as i64 - 1));
         eval.frame.own.push(var);
-        guards.push((axis, var, cx.size(axis).is_multiple_of(u64::from(count))));
+        guards.push((axis, var, cx.size(axis).is_multiple_of(u64::from(count * each))));
     }
     let (n, chunk) = (cx.size(last), cx.options.variant.chunk.min(cx.size(last)));
     inside(eval, &guards, |eval| {
@@ -167,7 +173,7 @@ fn walk(
             let k = eval.b.bind_here(cx.letters()[last], blocks.tile(1));
             eval.frame.know(k, (0, n as i64 - 1));
             eval.frame.own.push(k);
-            return sums.point(eval, &eval.sweep.stores, &eval.sweep.sums);
+            return wide::points(eval, sums, width);
         }
         let first = fold::mul(blocks.tile(1), fold::int(chunk as i64));
         let first = eval.b.bind("first", first);
@@ -181,7 +187,7 @@ fn walk(
         eval.frame.know(k, (0, n as i64 - 1));
         eval.frame.own.push(k);
         eval.step_march(&carried)?;
-        sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
+        wide::points(eval, sums, width)?;
         eval.end_step(&carried);
         let kind = match cx.options.variant.unroll {
             0 | 1 => LoopKind::Sequential,

@@ -109,6 +109,7 @@ pub(super) fn function(out: &mut Writer, ty: Type) {
     let Some(name) = name(ty) else { return };
     let (real, bits) = if ty == Type::F32 { ("float", "int") } else { ("double", "long long") };
     out.blank();
+    out.comment("wanted ? a : b, without a branch that would keep a loop from being vectorised.");
     out.open(&format!("static inline {real} {name}(bool wanted, {real} a, {real} b) {{"));
     out.code(&format!("const {bits} mask = -({bits})wanted;"));
     out.code(&format!("{bits} x, y;"));

@@ -1,6 +1,7 @@
 //! Sweeps that solve along lines.
 
-use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::kernel::{Element, Kernel, Stmt};
+use kernelwright_codegen::kernel_walk::each_stmt;
 use kernelwright_codegen::loops::*;
 use kernelwright_codegen::map::{Target, Variant};
 use kernelwright_codegen::math::{self, BinaryOp};
@@ -110,6 +111,27 @@ problem main {{ operator columns(nx = {nx}, ny = {ny}, nz = {nz}); rhs random(se
 "
     );
     Case::parse(&text, 1)
+}
+
+/// Rows are asked for ahead of their use: in pieces where they are long, whether or not pieces divide them.
+#[test]
+fn columns_that_ask_ahead() {
+    for (rule, sizes, ahead, lines) in [
+        ("no_flux", [96, 2, 5], 2, 96),
+        ("no_flux", [75, 3, 4], 1, 75),
+        ("dirichlet(1)", [75, 2, 6], 4, 50),
+        ("periodic", [40, 1, 7], 1, 40),
+        ("periodic", [70, 2, 5], 5, 70),
+    ] {
+        let case = dominant(columns(rule, sizes));
+        let shape = Variant { ahead: Some(ahead), simd: lines, ..Variant::for_grid(Target::Host, case.grid()) };
+        for precision in [Element::F32, Element::F64] {
+            let kernel = one_solve(&case, 5, 2, Target::Host, precision, Some(shape.clone()));
+            let mut asked = 0;
+            each_stmt(&kernel.body, &mut |s| asked += usize::from(matches!(s, Stmt::Prefetch { .. })));
+            assert_eq!(asked > 0, u64::from(ahead) < sizes[2], "{sizes:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Sweeps over points.
 
-use kernelwright_codegen::kernel::Element;
+use kernelwright_codegen::kernel::{Element, Stmt};
+use kernelwright_codegen::kernel_walk::each_stmt;
 use kernelwright_codegen::loops::*;
 use kernelwright_codegen::map::{Target, Variant};
 use kernelwright_codegen::math_eval::Evaluator;
@@ -140,4 +141,67 @@ problem main { operator box(nx = 32, ny = 4, nz = 21); rhs random(seed = 1); sol
         // Six neighbours and the point itself, of two vectors, against four neighbours and the point above.
         assert!(carried.0 * 5 < afresh.0 * 4, "{} loads instead of {}", carried.0, afresh.0);
     }
+}
+
+/// Points side by side in a lane, loaded and stored as vectors, come out the same to the bit; where a row has a rest, a
+/// lane has one.
+#[test]
+fn points_side_by_side() {
+    let axes = ["i: nx", "j: ny", "k: nz"];
+    for (sizes, width, wide) in [
+        (vec![264], 4, true),
+        (vec![265], 4, false),
+        (vec![24, 5], 2, true),
+        (vec![8, 3, 5], 4, true),
+        (vec![136, 2, 3], 2, true),
+        (vec![7, 3, 5], 4, false),
+    ] {
+        let grid = axes[..sizes.len()].join(", ");
+        let given: Vec<String> =
+            ["nx", "ny", "nz"].iter().zip(&sizes).map(|(n, size)| format!("{n} = {size}")).collect();
+        let text = format!(
+            "operator points {{ grid cells [{grid}]; apply u => 2*u - u[i+1]; boundary {}: dirichlet(0); }}
+problem main {{ operator points({}); rhs random(seed = 1); solver richardson; iterations 3; }}
+",
+            ["i", "j", "k"][..sizes.len()].join(", "),
+            given.join(", ")
+        );
+        let case = Case::parse(&text, 1);
+        for precision in [Element::F32, Element::F64] {
+            let (scalar, one) = updated(&case, precision, 1);
+            let (vector, several) = updated(&case, precision, width);
+            assert_eq!((scalar, one.0), (false, several.0), "{sizes:?}");
+            assert_eq!(vector, wide, "{sizes:?}");
+            close("dot", &[several.1], &[one.1], |_| 1e-12 * case.len() as f64, || text.clone());
+        }
+    }
+}
+
+/// `u = u + alpha*p; w = u*p`, with the sum of `w`: whether vectors were loaded, both results and the sum.
+fn updated(case: &Case, precision: Element, width: u32) -> (bool, ([Vec<f64>; 2], f64)) {
+    let mut build = Build::new(&case.op, &["u", "p", "w"]);
+    build.program.sums = vec![SumKind::Add];
+    let scaled = Box::new(PointExpr::Binary(BinaryOp::Mul, s(5), v(1)));
+    let values = vec![
+        value("u", load(0)),
+        value("p", load(1)),
+        value("u", ValueKind::Map(PointExpr::Binary(BinaryOp::Add, v(0), scaled))),
+        value("w", ValueKind::Map(PointExpr::Binary(BinaryOp::Mul, v(2), v(1)))),
+    ];
+    build.sweep("update", Granule::Point, values, vec![store(2, 0), store(3, 2)], vec![sum(0, 3, None)]);
+    let total = ScalarExpr::Sum(SumId(0));
+    let statements = vec![ScalarStmt::Assign { scalar: ScalarId(6), value: total, text: "beta = sum(w)".into() }];
+    build.program.fences.push(Fence { name: "finish".into(), statements, predicate: None });
+    let variant = Variant { vector: width, chunk: 2, block: [32, 1], ..Variant::for_grid(Target::Cuda, case.grid()) };
+    let mut machine = Machine::new(case, &build.program, Target::Cuda, precision, Some(variant));
+    let mut random = Random::new(3);
+    (0..2).for_each(|n| machine.write(n, &random.vector(case.len())));
+    machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
+    machine.sweep(0);
+    machine.fence(0);
+    let mut vectors = false;
+    each_stmt(&machine.module.kernels[machine.module.sweeps[0][0].kernel].body, &mut |s| {
+        vectors |= matches!(s, Stmt::LoadWide { .. });
+    });
+    (vectors, ([machine.read(0), machine.read(2)], machine.scalar(6)))
 }

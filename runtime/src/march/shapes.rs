@@ -9,6 +9,7 @@ const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, un
 /// The value of a part of a variant, as [`change`] reads it; empty if there is no such part.
 pub fn value(variant: &Variant, key: &str) -> String {
     let home = |home: Home| if home == Home::Shared { "shared" } else { "cache" };
+    let flag = |on: bool| if on { "yes" } else { "no" };
     match key {
         "fusion" => match variant.fusion {
             Fusion::One => "one".to_string(),
@@ -25,7 +26,8 @@ pub fn value(variant: &Variant, key: &str) -> String {
         "fields" => home(variant.fields).to_string(),
         "matrices" => home(variant.matrices).to_string(),
         "geometry" => if variant.geometry == Geometry::Stored { "stored" } else { "vertices" }.to_string(),
-        "prefetch" => if variant.prefetch { "yes" } else { "no" }.to_string(),
+        "prefetch" => flag(variant.prefetch).to_string(),
+        "symmetric" => flag(variant.symmetric).to_string(),
         _ => String::new(),
     }
 }

@@ -403,9 +403,10 @@ pub(super) fn parts(purpose: &Purpose) -> Vec<Part> {
                 part("fields", ["shared", "cache"]),
                 part("matrices", ["cache", "shared"]),
                 geometry,
-                part("unroll", [1, 2, 4]),
+                part("unroll", [1, 2]),
                 part("gather", [1, 2, 4]),
                 part("prefetch", ["no", "yes"]),
+                part("symmetric", ["no", "yes"]),
                 part("resident", [0, 2]),
             ]
         }

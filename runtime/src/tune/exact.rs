@@ -143,8 +143,8 @@ fn result(
     if arg == Arg::Status {
         return memory.ints(handle).map(|words| Some(words.to_vec())).map_err(text);
     }
-    let values = memory.reals(handle).map_err(text)?;
     let Arg::Module(number) = arg else {
+        let values = memory.reals(handle).map_err(text)?;
         return Ok(Some(values.iter().map(|value| value.value() as i64).collect()));
     };
     let sums = (0..program.sums.len()).map(kernelwright_codegen::loops::SumId);
@@ -154,6 +154,7 @@ fn result(
             if !memory.initialised(handle).map_err(text)?.iter().all(|set| *set) {
                 return Err("a partial sum is not written".to_string());
             }
+            let values = memory.reals(handle).map_err(text)?;
             let total = values.iter().fold(Residue::ZERO, |total, part| total + *part);
             Ok(Some(vec![total.value() as i64]))
         }

@@ -311,7 +311,9 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     fn fences(&self, near: &[Near], wanted: &[Chosen]) -> Vec<Chosen> {
         let plan = &self.planned.plans[near[0].plan].program;
         let fences = self.mapping.target == Target::Cuda && !plan.fences.is_empty();
-        if !fences || near[0].seconds > LONG {
+        // What an interpreter takes is no measure of anything.
+        let long = near[0].seconds > LONG && self.session.backend().small_problems_only().is_none();
+        if !fences || long {
             return Vec::new();
         }
         let with = |word: &str| {

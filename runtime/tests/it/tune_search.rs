@@ -96,6 +96,9 @@ fn memory_and_handles_stay_flat_over_a_thousand_candidates() {
         let peak = *first.get_or_insert(most);
         assert_eq!(most, peak, "more than in the first round, after {looked_at} candidates");
         assert!(report.candidates > 100, "a round has only {} candidates", report.candidates);
+        let fence = |word: &str| ("fence".to_string(), word.to_string());
+        let both = ["own", "last"].map(|word| report.finalists.iter().any(|one| one.variant.contains(&fence(word))));
+        assert_eq!(both, [true; 2], "{:?} {:?}", report.finalists, report.notices);
     }
     assert!(rounds > 1 && most.modules < 100, "{rounds} rounds, {most:?}");
 }
@@ -147,7 +150,7 @@ fn a_choice_that_no_longer_holds_is_left_with_a_notice() {
         solver.notices().join("; ")
     };
     assert!(stale(&|record| record.code = "0".repeat(32)).contains("other code is generated now"));
-    assert!(stale(&|record| record.schedule = "none_such".into()).contains("no schedule none_such"));
+    assert!(stale(&|record| record.schedule = "none_such".into()).contains("no schedule is called `none_such`"));
     let wrong = stale(&|record| {
         record.schedule = "statement".into();
         record.variant = vec![("nothing.tile".into(), "4x1".into())];
