@@ -39,6 +39,7 @@ mod setup;
 mod slots;
 mod staged;
 mod streams;
+mod strips;
 mod sums;
 mod tidy;
 mod tile;
