@@ -15,8 +15,8 @@
 //!
 //! # Operators
 //! `A*v` is [`NodeKind::Apply`]. `inv(M)*v` is an alias of `v` (identity), [`NodeKind::Diagonal`],
-//! [`NodeKind::Solve`], or the statements of an inner solver with `f := v` and `u := 0`. They stay whole: what they
-//! read at which neighbours is the operator's business.
+//! [`NodeKind::Solve`], [`NodeKind::Companion`] (block Jacobi; in loops over colours, SSOR), or the statements of an inner
+//! solver with `f := v` and `u := 0`. They stay whole: what they read at which neighbours is the operator's business.
 //!
 //! # Invariants
 //! - a node is defined once, and dominates its uses (steps of its own or an enclosing region, earlier);
@@ -100,6 +100,15 @@ pub enum NodeKind {
     Diagonal(NodeId),
     /// Solution of the operator's part along an axis.
     Solve(usize, NodeId),
+    /// A companion of a matrix on a vector; see [`format::companion`](crate::format::companion).
+    Companion {
+        /// Index into [`Rows::companions`](crate::math::Rows).
+        number: usize,
+        /// The scalar that says which rows have their turn; the others give zero. None if all do.
+        step: Option<NodeId>,
+        /// The vector.
+        operand: NodeId,
+    },
     /// Pointwise arithmetic.
     Map(MapTree),
     /// A sum of products, or the largest absolute value of the first operand.
@@ -279,11 +288,16 @@ impl NodeKind {
             NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution => true,
             NodeKind::Phi(t) | NodeKind::Result(t) | NodeKind::Merge(t) => *t == Type::Vector,
             NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Diagonal(_) => true,
-            NodeKind::Solve(..) | NodeKind::Map(_) => true,
+            NodeKind::Solve(..) | NodeKind::Companion { .. } | NodeKind::Map(_) => true,
             NodeKind::Reduce(..) | NodeKind::Scalar(_) => false,
             NodeKind::Require { .. } | NodeKind::Guard { .. } => false,
             NodeKind::Check { .. } | NodeKind::Measure { .. } => false,
         }
+    }
+
+    /// Whether the node reads its vectors at neighbours.
+    pub fn gathers(&self) -> bool {
+        matches!(self, NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Companion { .. })
     }
 
     /// Whether the node may raise the status word.
@@ -306,6 +320,10 @@ impl NodeKind {
         match self {
             NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) | NodeKind::Solve(_, v) => {
                 out.push(*v);
+            }
+            NodeKind::Companion { step, operand, .. } => {
+                out.push(*operand);
+                out.extend(*step);
             }
             NodeKind::Map(tree) => tree.visit(&mut |n| out.push(n)),
             NodeKind::Reduce(_, v, w) => out.extend([*v, *w]),
@@ -457,6 +475,10 @@ impl Graph {
             NodeKind::Magnitude(v) => format!("|A| * |{}|", self.label(*v)),
             NodeKind::Diagonal(v) => format!("inv(diag A) * {}", self.label(*v)),
             NodeKind::Solve(axis, v) => format!("inv(line {axis} of A) * {}", self.label(*v)),
+            NodeKind::Companion { number, step, operand } => {
+                let rows = step.map_or(String::new(), |step| format!(" at step {}", self.label(step)));
+                format!("companion {number} of A{rows} * {}", self.label(*operand))
+            }
             NodeKind::Map(tree) => self.map_text(tree),
             NodeKind::Reduce(ReduceKind::Dot, v, w) => format!("dot({}, {})", self.label(*v), self.label(*w)),
             NodeKind::Reduce(ReduceKind::Max, v, _) => format!("max |{}|", self.label(*v)),

@@ -114,6 +114,14 @@ impl Verifier<'_> {
                 }
                 wanted.push((*v, Type::Vector));
             }
+            NodeKind::Companion { number, step, operand } => {
+                let rows = self.graph.operator.space.rows();
+                if rows.is_none_or(|rows| *number >= rows.companions.len()) {
+                    self.error(format!("{by} is of companion {number}, which does not exist"));
+                }
+                wanted.push((*operand, Type::Vector));
+                wanted.extend(step.map(|step| (step, Type::Scalar)));
+            }
             NodeKind::Map(tree) => in_map(tree, &mut wanted),
             NodeKind::Reduce(_, v, w) => wanted.extend([(*v, Type::Vector), (*w, Type::Vector)]),
             NodeKind::Scalar(tree) => self.scalars(&by, &[tree], &mut wanted),

@@ -230,8 +230,24 @@ pub enum ValueKind {
     Solve(usize, ValueId),
     /// The value divided by the operator's diagonal.
     Diagonal(ValueId),
+    /// A companion of a matrix on a value.
+    Companion {
+        /// Index into [`Rows::companions`](crate::math::Rows).
+        number: usize,
+        /// The scalar that says which rows have their turn; the others give zero. None if all do.
+        step: Option<ScalarId>,
+        /// The value.
+        operand: ValueId,
+    },
     /// The value at points that take part, zero outside the operator's mask, whatever the value is there.
     Inside(ValueId),
+}
+
+impl ValueKind {
+    /// Whether the value reads its operand at neighbours.
+    pub fn gathers(&self) -> bool {
+        matches!(self, ValueKind::Apply(_) | ValueKind::Magnitude(_) | ValueKind::Companion { .. })
+    }
 }
 
 /// Pointwise expressions, in the working precision; scalars are converted to it where they are read.

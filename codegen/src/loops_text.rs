@@ -96,6 +96,10 @@ fn value_text(program: &Program, kind: &ValueKind) -> String {
         ValueKind::Magnitude(v) => format!("magnitude {}", at(v)),
         ValueKind::Solve(axis, v) => format!("solve along axis {axis} {}", at(v)),
         ValueKind::Diagonal(v) => format!("{} / diagonal", at(v)),
+        ValueKind::Companion { number, step, operand } => {
+            let rows = step.map_or(String::new(), |step| format!(" at step {}", program.scalars[step.0]));
+            format!("companion {number}{rows} {}", at(operand))
+        }
         ValueKind::Inside(v) => format!("{} inside the mask", at(v)),
     }
 }

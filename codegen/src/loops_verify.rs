@@ -72,7 +72,14 @@ fn verify_sweep(program: &Program, sweep: &Sweep) -> Result<(), String> {
         }
         match &value.kind {
             ValueKind::Load(v) => version(program, *v)?,
-            ValueKind::Map(e) => point_scalars(e, &mut |s| known_scalar(program, s))?,
+            ValueKind::Map(_) => value_scalars(&value.kind, &mut |s| known_scalar(program, s))?,
+            ValueKind::Companion { number, .. } => {
+                value_scalars(&value.kind, &mut |s| known_scalar(program, s))?;
+                let rows = program.operator.space.rows();
+                rule(rows.is_some_and(|rows| *number < rows.companions.len()), || {
+                    format!("value %{i} is of companion {number}, which does not exist")
+                })?;
+            }
             ValueKind::Solve(axis, _) => rule(sweep.granule == Granule::Line(*axis), || {
                 format!("value %{i} solves along axis {axis}, the sweep visits {:?}", sweep.granule)
             })?,
@@ -113,7 +120,7 @@ fn masks(sweep: &Sweep, store: &Store) -> bool {
 fn verify_neighbours(program: &Program, sweep: &Sweep, targets: &BTreeSet<(VectorId, u32)>) -> Result<(), String> {
     let mut near = vec![false; sweep.values.len()];
     for (i, value) in sweep.values.iter().enumerate().rev() {
-        let around = matches!(value.kind, ValueKind::Apply(_) | ValueKind::Magnitude(_));
+        let around = value.kind.gathers();
         if near[i] {
             match &value.kind {
                 ValueKind::Load(v) => {
@@ -150,6 +157,7 @@ pub(crate) fn operands(kind: &ValueKind) -> Vec<ValueId> {
         ValueKind::Map(e) => point_values(e, &mut out),
         ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Solve(_, v) => out.push(*v),
         ValueKind::Diagonal(v) | ValueKind::Inside(v) => out.push(*v),
+        ValueKind::Companion { operand, .. } => out.push(*operand),
     }
     out
 }
@@ -163,6 +171,15 @@ fn point_values(e: &PointExpr, out: &mut Vec<ValueId>) {
             point_values(a, out);
             point_values(b, out);
         }
+    }
+}
+
+/// Scalars a value reads.
+pub(crate) fn value_scalars(kind: &ValueKind, f: &mut dyn FnMut(ScalarId) -> Result<(), String>) -> Result<(), String> {
+    match kind {
+        ValueKind::Map(e) => point_scalars(e, f),
+        ValueKind::Companion { step, .. } => step.map_or(Ok(()), f),
+        _ => Ok(()),
     }
 }
 
@@ -303,9 +320,7 @@ impl Order<'_> {
             rule(assigned.contains(&s), || format!("{} reads {} too early", sweep.name, program.scalars[s.0]))
         };
         for value in &sweep.values {
-            if let ValueKind::Map(e) = &value.kind {
-                point_scalars(e, &mut need)?;
-            }
+            value_scalars(&value.kind, &mut need)?;
         }
         sweep.predicate.map_or(Ok(()), need)?;
         self.swept.extend(sweep.sums.iter().map(|s| s.sum));

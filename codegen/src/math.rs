@@ -22,7 +22,7 @@
 //! `Entry` is the stored value of the slot and `Gather(c)` the unknown at the slot's column. A stencil and a sparse
 //! product are so the same thing, a sum over an access: the three readings apply as on a grid (there is no affine part),
 //! and a value that an operator reads is evaluated at the gathered row as it is at a neighbour. Nothing reads at a
-//! shift. The arrays of the layout are the operator's data, in order.
+//! shift. The arrays of the layout are the operator's data, in order, and after them those of its companions.
 //!
 //! # Invariants (checked by `math_verify`)
 //! - ids are in range; shifts of absent axes are zero; tables read at a shift are covered by their margins;
@@ -68,6 +68,17 @@ pub struct Rows {
     pub line: Grid,
     /// How the matrix lies in memory.
     pub layout: crate::format::Layout,
+    /// Matrices that were made of it for preconditioners.
+    pub companions: Vec<crate::format::Companion>,
+}
+
+impl Rows {
+    /// The layout of the matrix, or of a companion, and the number of its first array among the operator's data.
+    pub fn layout_of(&self, companion: Option<usize>) -> Option<(&crate::format::Layout, usize)> {
+        let Some(number) = companion else { return Some((&self.layout, 0)) };
+        let before = self.companions.get(..number)?.iter().map(|companion| companion.layout.arrays.len());
+        Some((&self.companions.get(number)?.layout, self.layout.arrays.len() + before.sum::<usize>()))
+    }
 }
 
 /// A structured grid with concrete sizes. Axis 0 is the fastest in memory.

@@ -51,11 +51,13 @@ impl Check<'_> {
         let dims = grid.axes.len();
         self.require((1..=3).contains(&dims), || format!("{dims} axes"));
         if let Some(rows) = self.op.space.rows() {
-            let arrays = self.op.data.iter().map(|data| data.stored.as_ref()).eq(rows.layout.arrays.iter().map(Some));
+            let layouts = || std::iter::once(&rows.layout).chain(rows.companions.iter().map(|c| &c.layout));
+            let expected = layouts().flat_map(|layout| layout.arrays.iter().map(Some));
+            let arrays = self.op.data.iter().map(|data| data.stored.as_ref()).eq(expected);
             self.require(arrays, || "data are not the arrays of the layout".to_string());
             let alone = self.op.tables.is_empty() && self.op.fluxes.is_empty() && self.op.mask.is_none();
             self.require(alone && dims == 1, || "rows of a matrix have tables, fluxes or a mask".to_string());
-            let fits = grid.axes.iter().all(|axis| axis.size == rows.layout.size);
+            let fits = grid.axes.iter().all(|axis| layouts().all(|layout| axis.size == layout.size));
             self.require(fits, || "the rows are not those of the layout".to_string());
         } else {
             let stored = self.op.data.iter().any(|data| data.stored.is_some());

@@ -1,7 +1,11 @@
 //! Any bytes are a matrix or are refused.
 //!
-//! `cargo +nightly fuzz run matrix tests/matrices -- -rss_limit_mb=2048`, from the root of the repository; the corpus of the test
-//! suite is a good start.
+//! From the root of the repository, with the corpus of the test suite as a start; what is found goes to the first folder:
+//!
+//! ```sh
+//! mkdir -p fuzz/corpus/matrix
+//! cargo +nightly fuzz run matrix fuzz/corpus/matrix tests/matrices -- -rss_limit_mb=2048
+//! ```
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -141,11 +141,7 @@ impl System {
     }
 
     fn problem(&self, operator: &Operator) -> String {
-        let precision = match self.precision {
-            Precision::F32 => "f32",
-            Precision::F64 => "f64",
-            Precision::Mixed => "mixed",
-        };
+        let precision = self.precision.word();
         let data: String = operator.data.iter().map(|data| format!("    data {} = 0;\n", data.name)).collect();
         let zeros = vec!["0"; operator.unknowns.len()].join(", ");
         let rhs = if operator.unknowns.len() == 1 { zeros } else { format!("({zeros})") };

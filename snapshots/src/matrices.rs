@@ -1,7 +1,7 @@
 //! Golden texts of products with sparse matrices: CG on one matrix in every format of the library.
 
 use kernelwright::backend::Target;
-use kernelwright_codegen::format::{Basis, Matrix, Options, Stored, operator, store};
+use kernelwright_codegen::format::{Basis, Matrix, Options, Stored, companion, operator, store, with_companions};
 use kernelwright_codegen::kernel::Kernel;
 use kernelwright_codegen::loops::Program;
 use kernelwright_codegen::math_text;
@@ -33,12 +33,26 @@ pub fn cases() -> Vec<Golden> {
         let description = format!("the product of CG in {name}, f32");
         all.push(golden(&format!("{name}.cu"), &description, Target::Cuda, kernels));
     }
-    for (set, name) in [("row_lanes", "csr"), ("row_lanes", "sell_c_sigma"), ("row_unroll", "csr"), ("balanced", "csr")]
-    {
+    for (set, name) in [
+        ("row_lanes", "csr"),
+        ("row_lanes", "sell_c_sigma"),
+        ("row_unroll", "csr"),
+        ("row_strips", "csr"),
+        ("balanced", "csr"),
+    ] {
         let value = if set == "balanced" { "true" } else { "4" };
         let kernels = product(&conjugate_gradients(&stored(name)), Precision::F64, &[(set, value)]);
         let description = format!("the product of CG in {name}, {set} {value}");
         all.push(golden(&format!("{name}.{set}.cu"), &description, Target::Cuda, kernels));
+    }
+    for (preconditioner, reads) in [(Preconditioner::BlockJacobi(4), "block"), (Preconditioner::Ssor(1.0), "forward")] {
+        let program = program_of("pcg", &stored_with("csr", &preconditioner), &preconditioner);
+        let value = format!("{reads}_value");
+        let mut reading = kernels(&program, Target::Cuda, Precision::F32, default_variant(&program, Target::Cuda));
+        reading.retain(|kernel| kernel.buffers.iter().any(|buffer| buffer.name == value));
+        let name = if reads == "block" { "block_jacobi" } else { "ssor" };
+        let description = format!("pcg in csr: what {name} multiplies with, f32");
+        all.push(golden(&format!("csr.{name}.cu"), &description, Target::Cuda, reading));
     }
     all
 }
@@ -50,6 +64,11 @@ fn golden(name: &str, description: &str, target: Target, kernels: Vec<Kernel>) -
 
 /// Bands, and a few far entries.
 fn stored(format: &str) -> Stored {
+    stored_with(format, &Preconditioner::Identity)
+}
+
+/// The same, with what a preconditioner multiplies with.
+fn stored_with(format: &str, preconditioner: &Preconditioner) -> Stored {
     let (mut starts, mut column) = (vec![0], Vec::new());
     for row in 0..ROWS {
         let far = if row % 50 == 0 { Some((row + ROWS / 2) % ROWS) } else { None };
@@ -58,22 +77,31 @@ fn stored(format: &str) -> Stored {
         column.extend(columns);
         starts.push(column.len());
     }
-    let value = vec![1.0; column.len()];
+    let at = |row: usize| starts[row]..starts[row + 1];
+    let of_row = |row: usize| column[at(row)].iter().map(move |&c| if c == row { 8.0 } else { 1.0 });
+    let value: Vec<f64> = (0..ROWS).flat_map(of_row).collect();
     let matrix = Matrix { columns: ROWS, starts: &starts, column: &column, value: &value };
     let format = library::format(format).expect("the library has the format");
-    store(&format, &matrix, Options { basis: Basis::Permuted, diagonal: false }).expect("the matrix fits every format")
+    let options = Options { basis: Basis::Permuted, diagonal: companion::reads_diagonal(preconditioner) };
+    let mut stored = store(&format, &matrix, options).expect("the matrix fits every format");
+    companion::add(&mut stored, &matrix, preconditioner).expect("its blocks have inverses");
+    stored
 }
 
 /// The schedule of fewest words with the loop's own arithmetic.
 fn conjugate_gradients(stored: &Stored) -> Program {
-    let operator = operator("matrix", &stored.layout, Vec::new());
-    let solver = library::solver("cg").expect("the library has conjugate gradients");
-    let (solvers, preconditioner) = (std::slice::from_ref(&solver), &Preconditioner::Identity);
+    program_of("cg", stored, &Preconditioner::Identity)
+}
+
+fn program_of(solver: &str, stored: &Stored, preconditioner: &Preconditioner) -> Program {
+    let operator = with_companions("matrix", stored, Vec::new());
+    let solver = library::solver(solver).expect("the library has conjugate gradients");
+    let solvers = std::slice::from_ref(&solver);
     let input = Input { operator: &operator, solvers, solver: 0, preconditioner, precision: Precision::F64 };
     let graph = trace(input).expect("the library traces");
     let plans = plan(&graph, Limits::default()).expect("the library has schedules");
     let same = plans.into_iter().filter(|plan| {
-        plan.schedule.arithmetic == Arithmetic::Same && plan.schedule.main.as_ref().is_some_and(|m| m.delay == 1)
+        plan.schedule.arithmetic == Arithmetic::Same && plan.schedule.main.as_ref().is_none_or(|m| m.delay == 1)
     });
     let least = same.min_by(|a, b| a.cost.words.total_cmp(&b.cost.words));
     least.expect("there is a schedule of the same arithmetic").program

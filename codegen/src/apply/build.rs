@@ -169,6 +169,11 @@ impl<'g> SweepBuilder<'g> {
                 }
                 ValueKind::Solve(*axis, v)
             }
+            NodeKind::Companion { number, step, operand } => {
+                let operand = self.value(context, *operand, e)?;
+                let step = step.map(|step| context.scalar(step, e)).transpose()?;
+                ValueKind::Companion { number: *number, step, operand }
+            }
             NodeKind::Map(tree) => {
                 let mut leaf = |b: &mut Self, n: NodeId| Ok(PointExpr::Value(b.value(context, n, e)?));
                 ValueKind::Map(self.map(context, tree, e, &mut leaf)?)

@@ -38,7 +38,7 @@ pub(super) fn leaves(graph: &Graph, held: &dyn Fn(NodeId) -> bool, node: NodeId)
 }
 
 fn operands(graph: &Graph, held: &dyn Fn(NodeId) -> bool, node: NodeId, near: bool, out: &mut BTreeMap<NodeId, bool>) {
-    let near = near || matches!(graph.kind(node), NodeKind::Apply(_) | NodeKind::Magnitude(_));
+    let near = near || graph.kind(node).gathers();
     for arg in graph.kind(node).args() {
         if !graph.kind(arg).is_vector() {
             continue;
@@ -217,7 +217,7 @@ impl<'g> Walk<'g> {
         for n in &self.outputs {
             for arg in graph.kind(*n).args().into_iter().filter(|a| graph.kind(*a).is_vector()) {
                 *users.entry(arg).or_default() += 1;
-                let near = matches!(graph.kind(*n), NodeKind::Apply(_) | NodeKind::Magnitude(_));
+                let near = graph.kind(*n).gathers();
                 let heavy = !matches!(graph.kind(arg), NodeKind::Map(_)) && users[&arg] > 1;
                 if near || heavy || self.part.get(&arg) != self.part.get(n) {
                     kept.insert(arg);

@@ -70,7 +70,11 @@ fn next_fence(parts: &Parts, body: &[Control], at: usize, kept: &BTreeSet<Vector
 }
 
 fn reads(sweep: &Sweep, scalars: &BTreeSet<ScalarId>) -> bool {
-    sweep.values.iter().any(|v| matches!(&v.kind, ValueKind::Map(e) if reads_point(e, scalars)))
+    sweep.values.iter().any(|v| match &v.kind {
+        ValueKind::Map(e) => reads_point(e, scalars),
+        ValueKind::Companion { step, .. } => step.is_some_and(|step| scalars.contains(&step)),
+        _ => false,
+    })
 }
 
 fn reads_point(e: &PointExpr, scalars: &BTreeSet<ScalarId>) -> bool {

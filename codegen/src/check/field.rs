@@ -20,6 +20,11 @@ impl Element {
         Element(bits % P)
     }
 
+    /// The element as bits, for seeds.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The exact value of a finite number; what is not finite becomes a fixed element.
     pub fn from_f64(x: f64) -> Element {
         if !x.is_finite() {

@@ -207,6 +207,12 @@ impl<'p> Grid<'p> {
                 neighbours(p).iter().fold(own, |s, q| s + self.value(sweep, *v, *q).abs())
             }
             ValueKind::Diagonal(v) => self.value(sweep, *v, p) / DIAGONAL,
+            ValueKind::Companion { number, step, operand } => {
+                // Any matrix of the number and the step will do.
+                let step = step.map_or(1.0, |step| self.scalars[step.0]);
+                let near = neighbours(p).iter().fold(0.0, |s, q| s + self.value(sweep, *operand, *q));
+                0.1 * step * near + 0.05 * (1.0 + *number as f64) * self.value(sweep, *operand, p)
+            }
             ValueKind::Inside(v) => self.value(sweep, *v, p),
             ValueKind::Solve(axis, v) => {
                 let points = line(p, *axis);

@@ -204,6 +204,10 @@ impl<'p> Machine<'p> {
                 ValueKind::Magnitude(v) => self.world.magnitude(&values[v.0]),
                 ValueKind::Solve(axis, v) => self.world.line(*axis, &values[v.0]),
                 ValueKind::Diagonal(v) => self.world.diagonal(&values[v.0]),
+                ValueKind::Companion { number, step, operand } => {
+                    let step = step.map(|step| self.read(step)).transpose()?;
+                    self.world.companion(*number, step, &values[operand.0])
+                }
                 // All points of the world take part.
                 ValueKind::Inside(v) => values[v.0],
             };

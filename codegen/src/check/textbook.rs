@@ -7,6 +7,7 @@ use kernelwright_syntax::program::{
 
 use super::field::Element;
 use super::world::{LEN, Vector, World, absolute, binary, call, compare, dot, largest};
+use crate::format::Derived;
 
 /// A place where the solve may end.
 #[derive(Debug, Clone, PartialEq)]
@@ -310,11 +311,36 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// The number of a companion.
+    fn companion(&self, wanted: impl Fn(&Derived) -> bool) -> Step<usize> {
+        self.world.companions.iter().position(wanted).ok_or_else(|| "a companion is missing".to_string())
+    }
+
+    /// Scaled by the diagonal, then t <- t - E t at the rows of one colour after another, forward and back.
+    fn ssor(&self, relaxation: f64, v: &Vector) -> Step<Vector> {
+        let factor = Element::from_f64(relaxation * (2.0 - relaxation));
+        let mut t = self.world.diagonal(v).map(|x| factor * x);
+        for back in [false, true] {
+            let wanted = |of: &Derived| matches!(*of, Derived::Sweep { relaxation: w, backward, .. } if w == relaxation && backward == back);
+            let number = self.companion(wanted)?;
+            for step in 1..=self.world.companions[number].products() {
+                let less = self.world.companion(number, Some(Element::from_f64(f64::from(step))), &t);
+                t = std::array::from_fn(|i| t[i] - less[i]);
+            }
+        }
+        Ok(t)
+    }
+
     fn solve(&mut self, v: Vector) -> Step<Vector> {
         match self.frame().preconditioner {
             Preconditioner::Identity => Ok(v),
             Preconditioner::Jacobi => Ok(self.world.diagonal(&v)),
             Preconditioner::Line(axis) => Ok(self.world.line(*axis, &v)),
+            Preconditioner::BlockJacobi(size) => {
+                let number = self.companion(|of| *of == Derived::BlockInverse(*size))?;
+                Ok(self.world.companion(number, None, &v))
+            }
+            Preconditioner::Ssor(relaxation) => self.ssor(*relaxation, &v),
             Preconditioner::Inner { solver, params, iterations, preconditioner } => {
                 let mut frame = Frame::new(&self.case.solvers[*solver], preconditioner);
                 frame.params = Some(params);

@@ -188,14 +188,14 @@ impl<'a> Simulation<'a> {
         let kind = self.graph.kind(node);
         let label = || self.graph.label(node);
         let inside = match kind {
-            NodeKind::Apply(_) | NodeKind::Magnitude(_) if around => return Err(format!("{} around a point", label())),
+            kind if kind.gathers() && around => return Err(format!("{} around a point", label())),
             NodeKind::Apply(operand) => {
                 if let Some(done) = self.by_linearity((node, *operand, e), time, wanted) {
                     return done;
                 }
                 true
             }
-            NodeKind::Magnitude(_) => true,
+            NodeKind::Magnitude(_) | NodeKind::Companion { .. } => true,
             NodeKind::Solve(..) if around => return Err(format!("{} around a point", label())),
             NodeKind::Solve(axis, _) => {
                 if *wanted.axis.get_or_insert(*axis) != *axis {

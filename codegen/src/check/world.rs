@@ -3,6 +3,7 @@
 //! its diagonal; nothing else does, so what agrees here for random matrices agrees for every operator.
 
 use super::field::{Element, mix};
+use crate::format::Derived;
 use crate::loops::BinaryOp;
 use crate::math::{Fact, Operator, Standing};
 use kernelwright_syntax::program::{CompareOp, Function};
@@ -22,6 +23,8 @@ pub struct World {
     operator: Matrix,
     diagonal: Matrix,
     lines: [Matrix; 3],
+    /// What the companions of a matrix are.
+    pub companions: Vec<Derived>,
     /// The operator's affine part.
     pub affine: Vector,
     /// The right-hand side as given.
@@ -51,6 +54,7 @@ impl World {
             operator: matrix(1, symmetric),
             diagonal: matrix(2, true),
             lines: [3, 4, 5].map(|salt| matrix(salt, symmetric)),
+            companions: operator.space.rows().map_or(Vec::new(), |rows| rows.companions.iter().map(|c| c.of).collect()),
             affine: vector(seed, 6),
             rhs: vector(seed, 7),
             guess: vector(seed, 8),
@@ -88,6 +92,13 @@ impl World {
     /// Solution along an axis.
     pub fn line(&self, axis: usize, v: &Vector) -> Vector {
         product(&self.lines[axis % 3], v)
+    }
+
+    /// A companion of a matrix, at a step: one matrix for each of both.
+    pub fn companion(&self, number: usize, step: Option<Element>, v: &Vector) -> Vector {
+        let step = Element::opaque(700, step.as_slice()).bits();
+        let row = |i: usize| std::array::from_fn(|j| random(self.seed, &[11, number as u64, step, i as u64, j as u64]));
+        std::array::from_fn(|i| dot(&row(i), v))
     }
 
     /// `random(seed)`.

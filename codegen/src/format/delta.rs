@@ -18,7 +18,7 @@ pub struct Chunk {
 }
 
 /// Codes the cells of a chunk. A cell is a column, or none for padding, and belongs to a unit below `units`; cells come
-/// in the order (slot, lane). `fill` is the cell whose column stands for padding, where there is one.
+/// in the order (slot, lane).
 pub fn chunk(cells: &[Cell], units: usize) -> Chunk {
     let mut by_unit: Vec<Vec<u64>> = vec![Vec::new(); units];
     for cell in cells {

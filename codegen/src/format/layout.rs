@@ -9,6 +9,15 @@ use super::FormatError;
 const ALIGNED: u64 = 32;
 /// Entries that are taken together where a product is cut by entries.
 pub const TILE: u64 = 2048;
+/// Lanes that fill a large device: 132 multiprocessors of 2048.
+const ENOUGH_LANES: u64 = 132 * 2048;
+/// Entries of a row from which its length may matter.
+const UNEVEN: u64 = 2048;
+/// Rows of the longest one's length that a device works on at a time, some of them: below this part of the entries the
+/// longest row ends with the rest.
+const ENOUGH_ROWS: u64 = 1024;
+/// A row so many times as long as the mean is a power law's.
+const OUTLIER: u64 = 64;
 /// Cells beyond this many are refused.
 const MOST_CELLS: u128 = 1 << 48;
 /// Cells from which padding may be too much: 2 GiB of f64.
@@ -84,6 +93,8 @@ pub enum Role {
     /// The row of every [`TILE`]-th entry, and the last row that has entries; where a product may be cut by entries
     /// ([`Layout::cuts`]).
     TileRow,
+    /// The step at which a row of a companion has its turn, one a row; whole numbers.
+    Step,
     /// The diagonal, one a row, in the order of the format; zero where there is no entry.
     Diagonal,
 }
@@ -104,6 +115,7 @@ impl Role {
             Role::EscapeStart => "aside_start",
             Role::Escape => "aside",
             Role::TileRow => "tile_row",
+            Role::Step => "step",
             Role::Diagonal => "diagonal",
         }
     }
@@ -167,6 +179,32 @@ impl Layout {
         cuts(&self.format)
     }
 
+    /// Entries of the longest row beyond which a product is cut by entries on a device, where it [can be](Layout::cuts): a
+    /// longer row would keep its lanes busy for longer than a good part of the device works on the rest, or than its
+    /// neighbours do.
+    pub fn cut_beyond(&self) -> u64 {
+        let mean = self.entries / self.rows.max(1);
+        (self.entries / ENOUGH_ROWS).min(OUTLIER * mean).max(UNEVEN)
+    }
+
+    /// Lanes of a device that share a row, by the mean length of rows; a power of two.
+    pub fn row_lanes(&self) -> u32 {
+        let mean = self.entries / self.size.max(1);
+        if self.side_by_side() {
+            // Chunks are read side by side already: rows are shared only where there are too few to fill the device.
+            let missing = ENOUGH_LANES / self.size.max(1);
+            return missing.min(mean / 8).clamp(1, 8).next_power_of_two() as u32;
+        }
+        (mean / 2).clamp(1, 32).next_power_of_two() as u32
+    }
+
+    /// Whether neighbouring rows have a slot in neighbouring cells.
+    pub fn side_by_side(&self) -> bool {
+        let row = if self.height == 1 { Level::Chunk } else { Level::Lane };
+        let inner = nest(&self.format).into_iter().rfind(|level| *level == row || *level == Level::Slot);
+        !self.by_entries() && inner == Some(row)
+    }
+
     /// Bytes of all arrays that a product by rows reads; `real` is the size of a vector's element.
     pub fn bytes(&self, real: u64) -> u64 {
         let aside = |array: &&Array| matches!(array.role, Role::Diagonal | Role::TileRow);
@@ -174,7 +212,16 @@ impl Layout {
         product.map(|array| array.len * array.kind.bytes(real)).sum()
     }
 
-    /// The same for each entry.
+    /// Bytes of the matrix that a product moves: every array that it reads once. Where lengths are kept, padding within
+    /// them is not read.
+    pub fn read_bytes(&self, real: u64) -> u64 {
+        let skipped = if self.format.lengths { self.cells - self.entries } else { 0 };
+        let of_cell = |array: &&Array| matches!(array.role, Role::Value | Role::Column | Role::Code);
+        let cell: u64 = self.arrays.iter().filter(of_cell).map(|array| array.kind.bytes(real)).sum();
+        self.bytes(real) - skipped * cell
+    }
+
+    /// Bytes of all arrays for each entry.
     pub fn bytes_per_entry(&self, real: u64) -> f64 {
         self.bytes(real) as f64 / self.entries.max(1) as f64
     }
@@ -182,12 +229,6 @@ impl Layout {
     /// Cells beyond the entries, as a part of the entries.
     pub fn padding_overhead(&self) -> f64 {
         (self.cells - self.entries) as f64 / self.entries.max(1) as f64
-    }
-
-    /// Cells as a part of those of ELLPACK, which pads all rows to the longest: one less the data reduction of
-    /// Kreutzer et al. 2012.
-    pub fn against_ellpack(&self) -> f64 {
-        self.cells as f64 / (self.rows * self.longest).max(1) as f64
     }
 }
 

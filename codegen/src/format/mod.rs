@@ -8,6 +8,7 @@
 //! - [`store::store`] converts: layout, permutation and the contents of all arrays;
 //! - [`decode`] reads it back, one row at a time;
 //! - [`predict::predict`] says what a format would cost without converting, for an automatic choice;
+//! - [`companion::add`] stores beside it what its preconditioner multiplies with;
 //! - [`operator::operator`] makes the linear operator that loops, planner and mapping work on.
 //!
 //! # Cells
@@ -43,11 +44,13 @@ pub mod delta;
 pub mod store;
 pub mod decode;
 pub mod predict;
+pub mod companion;
 pub mod operator;
 
+pub use companion::{Companion, Derived};
 pub use layout::{Array, Kind, Layout, Role};
-pub use operator::operator;
-pub use predict::{Prediction, predict};
+pub use operator::{operator, with_companions};
+pub use predict::predict;
 pub use store::{Basis, Contents, Options, Stored, store};
 
 /// A view of a sparse matrix in compressed rows.
@@ -137,6 +140,14 @@ pub enum FormatError {
         cells: u128,
         /// Entries.
         entries: u64,
+    },
+    /// A diagonal block without an inverse.
+    #[error("block_jacobi inverts diagonal blocks, and that of the {size} rows from row {} on is singular", row + 1)]
+    Singular {
+        /// First row, from 0.
+        row: u64,
+        /// Number of rows.
+        size: u64,
     },
     /// The permuted basis of a matrix that is not square.
     #[error("only a square matrix has one order for rows and columns")]

@@ -6,29 +6,16 @@
 use kernelwright_syntax::program::{Base, Coding, Format};
 
 use super::delta::{self, Cell};
-use super::layout::{Arranged, Kind, Layout, Role, arrange, index, sorts};
+use super::layout::{Arranged, Layout, Role, arrange, index, sorts};
 use super::order::inverse;
 use super::{Array, FormatError, Matrix};
 
 /// Entries that a sample of chunks holds about.
 const SAMPLED: u64 = 1 << 18;
 
-/// What a format would cost.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
-    /// The layout, with a predicted number of columns aside.
-    pub layout: Layout,
-    /// Bytes that a product moves for the matrix itself: every array that it reads once. Where lengths are kept, padding
-    /// within them is not read.
-    pub matrix_bytes: u64,
-    /// Bytes of a product in all: with its two vectors, each element once.
-    pub product_bytes: u64,
-    /// The longest row over the mean row: what a lane per row would wait for at worst.
-    pub imbalance: f64,
-}
-
-/// Predicts; `real` is the size of a vector's element in bytes. An error where the format cannot store the matrix.
-pub fn predict(format: &Format, matrix: &Matrix<'_>, real: u64) -> Result<Prediction, FormatError> {
+/// The layout of a matrix in a format, with a predicted number of columns aside. An error where the format cannot store
+/// the matrix.
+pub fn predict(format: &Format, matrix: &Matrix<'_>) -> Result<Layout, FormatError> {
     let lengths = matrix.lengths();
     let arranged = arrange(format, matrix.rows() as u64, matrix.columns as u64, &lengths)?;
     let escapes = aside(&arranged, matrix, &lengths)?;
@@ -38,13 +25,7 @@ pub fn predict(format: &Format, matrix: &Matrix<'_>, real: u64) -> Result<Predic
         layout.arrays.push(Array { role: Role::EscapeStart, kind: index(escapes), len: layout.chunks + 1 });
         layout.arrays.push(Array { role: Role::Escape, kind: index(layout.size), len: escapes });
     }
-    let skipped = if format.lengths { layout.cells - layout.entries } else { 0 };
-    let per_cell = |array: &&Array| matches!(array.role, Role::Value | Role::Column | Role::Code);
-    let cell: u64 = layout.arrays.iter().filter(per_cell).map(|array| array.kind.bytes(real)).sum();
-    let matrix_bytes = layout.bytes(real) - skipped * cell;
-    let product_bytes = matrix_bytes + 2 * layout.size * Kind::Real.bytes(real);
-    let imbalance = layout.longest as f64 * layout.size as f64 / layout.entries.max(1) as f64;
-    Ok(Prediction { layout, matrix_bytes, product_bytes, imbalance })
+    Ok(layout)
 }
 
 /// Columns aside, scaled from a sample.

@@ -8,7 +8,7 @@ use kernelwright_syntax::program::{Base, Coding, Format, Level};
 use super::delta::{self, Cell};
 use super::layout::{self, Arranged, Array, Kind, Layout, Role, Starts};
 use super::order::inverse;
-use super::{FormatError, Matrix};
+use super::{Companion, FormatError, Matrix};
 
 /// What is wanted beside the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,24 @@ pub enum Basis {
 pub struct Stored {
     /// How it lies in memory.
     pub layout: Layout,
-    /// Contents, one per array of the layout.
+    /// Contents, one per array of the layout, and after them those of the companions.
     pub contents: Vec<Contents>,
+    /// Matrices stored beside it ([`companion::add`](super::companion::add)).
+    pub companions: Vec<Companion>,
     /// Row r of the stored matrix is row `order[r]` of the given one; none where nothing moved.
     pub order: Option<Vec<u64>>,
     /// The first row of the given matrix (by its number) that has no diagonal entry or a zero there, if the diagonal was
     /// asked for.
     pub zero_diagonal: Option<u64>,
+}
+
+impl Stored {
+    /// Bytes of all arrays that products with the matrix and its companions read; `real` is the size of a vector's
+    /// element.
+    pub fn bytes(&self, real: u64) -> u64 {
+        let companions = self.companions.iter().map(|companion| companion.layout.bytes(real));
+        self.layout.bytes(real) + companions.sum::<u64>()
+    }
 }
 
 /// Elements of an array.
@@ -90,19 +101,15 @@ impl Contents {
         }
     }
 
-    /// An element of an array of integers.
-    pub fn index(&self, at: usize) -> u64 {
-        match self {
-            Contents::Real(v) => v[at] as u64,
-            Contents::U16(v) => u64::from(v[at]),
-            Contents::U32(v) => u64::from(v[at]),
-            Contents::U64(v) => v[at],
-        }
-    }
-
     /// All elements as reals, as back ends take them.
     pub fn reals(&self) -> Vec<f64> {
         (0..self.len()).map(|at| self.real(at)).collect()
+    }
+
+    fn set_real(&mut self, at: usize, value: f64) {
+        if let Contents::Real(values) = self {
+            values[at] = value;
+        }
     }
 
     fn set(&mut self, at: usize, value: u64) {
@@ -124,6 +131,7 @@ pub fn store(format: &Format, matrix: &Matrix<'_>, options: Options) -> Result<S
     let arranged = layout::arrange(format, matrix.rows() as u64, matrix.columns as u64, &matrix.lengths())?;
     let mut writer = Writer::new(matrix, arranged, options);
     writer.starts();
+    writer.take_diagonal();
     if writer.layout.by_entries() {
         writer.entries()
     } else {
@@ -132,14 +140,41 @@ pub fn store(format: &Format, matrix: &Matrix<'_>, options: Options) -> Result<S
     Ok(writer.finish(options))
 }
 
+/// Rows with the columns that are stored for them, ascending.
+enum Rows {
+    /// Those of the matrix, in the order of the format.
+    Given,
+    /// Copies, in order: their columns moved.
+    Moved { starts: Vec<usize>, column: Vec<usize>, value: Vec<f64> },
+}
+
+impl Rows {
+    fn moved(matrix: &Matrix<'_>, order: &[u64]) -> Rows {
+        let inverse = inverse(order);
+        let (mut starts, mut column, mut value) = (vec![0], Vec::new(), Vec::new());
+        let mut entries: Vec<(usize, f64)> = Vec::new();
+        for &given in order {
+            let range = matrix.entries_of(given as usize);
+            entries.clear();
+            entries.extend(range.map(|at| (inverse[matrix.column[at]] as usize, matrix.value[at])));
+            entries.sort_unstable_by_key(|entry| entry.0);
+            column.extend(entries.iter().map(|entry| entry.0));
+            value.extend(entries.iter().map(|entry| entry.1));
+            starts.push(column.len());
+        }
+        Rows::Moved { starts, column, value }
+    }
+}
+
 /// A conversion under way.
 struct Writer<'m> {
     matrix: &'m Matrix<'m>,
     layout: Layout,
+    /// That of the layout's format, in full.
+    nest: [Level; 3],
     contents: Vec<Contents>,
     order: Option<Vec<u64>>,
-    /// Where columns go, if they move.
-    inverse: Option<Vec<u64>>,
+    rows: Rows,
     /// Slots of each chunk.
     slots: Vec<u64>,
     /// P and Q, whether stored or not.
@@ -155,15 +190,17 @@ struct Writer<'m> {
 impl<'m> Writer<'m> {
     fn new(matrix: &'m Matrix<'m>, arranged: Arranged, options: Options) -> Writer<'m> {
         let Arranged { layout, order, slots } = arranged;
-        let inverse = order.as_deref().filter(|_| options.basis == Basis::Permuted).map(inverse);
+        let moves = order.as_deref().filter(|_| options.basis == Basis::Permuted);
+        let rows = moves.map_or(Rows::Given, |order| Rows::moved(matrix, order));
         let contents = layout.arrays.iter().map(Contents::zeros).collect();
         let diagonal = if options.diagonal { vec![0.0; layout.size as usize] } else { Vec::new() };
         Writer {
             matrix,
+            nest: layout::nest(&layout.format),
             layout,
             contents,
             order,
-            inverse,
+            rows,
             slots,
             chunk_start: Vec::new(),
             slot_start: Vec::new(),
@@ -235,90 +272,113 @@ impl<'m> Writer<'m> {
         self.order.as_ref().map_or(row as usize, |order| order[row as usize] as usize)
     }
 
-    /// Entries of a stored row with their stored columns, ascending; also takes the diagonal.
-    fn row(&mut self, row: u64) -> Vec<(u64, f64)> {
+    /// Stored columns, ascending, and values of a stored row; of none beyond the last.
+    fn row(&self, row: u64) -> (&[usize], &[f64]) {
         if row >= self.layout.size {
-            return Vec::new();
+            return (&[], &[]);
         }
-        let given = self.given(row);
-        let range = self.matrix.entries_of(given);
-        let column = |&c: &usize| self.inverse.as_ref().map_or(c as u64, |inverse| inverse[c]);
-        let columns = self.matrix.column[range.clone()].iter();
-        let values = self.matrix.value[range.clone()].iter();
-        let mut entries: Vec<(u64, f64)> = columns.map(column).zip(values.copied()).collect();
-        if self.inverse.is_some() {
-            entries.sort_unstable_by_key(|entry| entry.0);
+        match &self.rows {
+            Rows::Given => {
+                let range = self.matrix.entries_of(self.given(row));
+                (&self.matrix.column[range.clone()], &self.matrix.value[range])
+            }
+            Rows::Moved { starts, column, value } => {
+                let range = starts[row as usize]..starts[row as usize + 1];
+                (&column[range.clone()], &value[range])
+            }
         }
-        if !self.diagonal.is_empty() {
+    }
+
+    /// The diagonal, and the first row that has none.
+    fn take_diagonal(&mut self) {
+        for row in 0..self.diagonal.len() {
+            let given = self.given(row as u64);
+            let range = self.matrix.entries_of(given);
             let place = self.matrix.column[range.clone()].binary_search(&given);
             let value = place.map_or(0.0, |at| self.matrix.value[range.start + at]);
-            self.diagonal[row as usize] = value;
+            self.diagonal[row] = value;
             let earlier = self.zero_diagonal.is_none_or(|found| found > given as u64);
             if value == 0.0 && earlier && given < self.matrix.rows() {
                 self.zero_diagonal = Some(given as u64);
             }
         }
-        entries
     }
 
-    fn value(&mut self, at: usize, value: f64) {
-        if let Some(Contents::Real(values)) = self.array(Role::Value) {
-            values[at] = value;
+    /// An array, out of the others while it is filled, with its number.
+    fn taken(&mut self, role: Role) -> Option<(usize, Contents)> {
+        let (number, _) = self.layout.array(role)?;
+        Some((number, std::mem::replace(&mut self.contents[number], Contents::U16(Vec::new()))))
+    }
+
+    fn give_back(&mut self, taken: Option<(usize, Contents)>) {
+        if let Some((number, contents)) = taken {
+            self.contents[number] = contents;
         }
     }
 
     /// Entry after entry, each with its row.
     fn entries(&mut self) {
+        let [mut values, mut columns, mut rows] = [Role::Value, Role::Column, Role::Row].map(|role| self.taken(role));
         let mut at = 0;
         for row in 0..self.layout.size {
-            for (column, value) in self.row(row) {
-                self.value(at, value);
-                self.put(Role::Column, at, column);
-                self.put(Role::Row, at, row);
+            let (column, value) = self.row(row);
+            for (&column, &value) in column.iter().zip(value) {
+                values.iter_mut().for_each(|array| array.1.set_real(at, value));
+                columns.iter_mut().for_each(|array| array.1.set(at, column as u64));
+                rows.iter_mut().for_each(|array| array.1.set(at, row));
                 at += 1;
             }
         }
+        [values, columns, rows].into_iter().for_each(|taken| self.give_back(taken));
     }
 
     /// Chunk after chunk, wherever its cells lie.
     fn chunks(&mut self) -> Result<(), FormatError> {
+        let height = self.layout.height;
+        let [mut values, mut columns] = [Role::Value, Role::Column].map(|role| self.taken(role));
         for chunk in 0..self.layout.chunks {
-            let height = self.layout.height;
-            let rows: Vec<Vec<(u64, f64)>> = (0..height).map(|lane| self.row(chunk * height + lane)).collect();
-            let slots = self.slots[chunk as usize];
-            for slot in 0..slots {
-                for (lane, entries) in rows.iter().enumerate() {
-                    let at = self.cell(chunk, slot, lane as u64);
-                    let entry = entries.get(slot as usize).copied();
-                    self.value(at, entry.map_or(0.0, |e| e.1));
-                    let fill = entries.last().map_or(0, |e| e.0);
-                    self.put(Role::Column, at, entry.map_or(fill, |e| e.0));
+            for lane in 0..height {
+                let (column, value) = self.row(chunk * height + lane);
+                let fill = column.last().copied().unwrap_or(0);
+                for slot in 0..self.slots[chunk as usize] {
+                    let at = self.cell(chunk, slot, lane);
+                    let entry = slot as usize;
+                    // Padding is zero already.
+                    if let (Some((_, array)), Some(&value)) = (&mut values, value.get(entry)) {
+                        array.set_real(at, value);
+                    }
+                    if let Some((_, array)) = &mut columns {
+                        array.set(at, *column.get(entry).unwrap_or(&fill) as u64);
+                    }
                 }
             }
             if let Coding::Delta { base, escape } = self.layout.format.coding {
-                self.codes(chunk, &rows, base, escape)?;
+                self.codes(chunk, base, escape)?;
             }
         }
+        [values, columns].into_iter().for_each(|taken| self.give_back(taken));
         Ok(())
     }
 
     /// Codes, bases and columns aside of a chunk.
-    fn codes(&mut self, chunk: u64, rows: &[Vec<(u64, f64)>], base: Base, escape: bool) -> Result<(), FormatError> {
-        let slots = self.slots[chunk as usize];
+    fn codes(&mut self, chunk: u64, base: Base, escape: bool) -> Result<(), FormatError> {
+        let (slots, height) = (self.slots[chunk as usize], self.layout.height);
         let units = match base {
-            Base::Row => rows.len(),
+            Base::Row => height as usize,
             Base::Chunk => 1,
             Base::ChunkSlot => slots as usize,
         };
-        let coded = delta::chunk(&cells(rows, slots as usize, base), units);
+        let rows: Vec<&[usize]> = (0..height).map(|lane| self.row(chunk * height + lane).0).collect();
+        let coded = delta::chunk(&cells(&rows, slots as usize, base), units);
         if !escape && !coded.aside.is_empty() {
-            return Err(self.too_far(chunk, rows, &coded.aside));
+            return Err(self.too_far(chunk, &rows, coded.aside[0]));
         }
+        let mut codes = self.taken(Role::Code);
         for (number, code) in coded.codes.iter().enumerate() {
-            let (slot, lane) = (number as u64 / rows.len() as u64, number as u64 % rows.len() as u64);
-            let at = self.cell(chunk, slot, lane);
-            self.put(Role::Code, at, u64::from(*code));
+            let at = self.cell(chunk, number as u64 / height, number as u64 % height);
+            codes.iter_mut().for_each(|array| array.1.set(at, u64::from(*code)));
         }
+        self.give_back(codes);
         for (unit, value) in coded.bases.iter().enumerate() {
             let at = match base {
                 Base::Row => chunk * self.layout.height + unit as u64,
@@ -333,18 +393,17 @@ impl<'m> Writer<'m> {
     }
 
     /// The error for a column that no base reaches.
-    fn too_far(&self, chunk: u64, rows: &[Vec<(u64, f64)>], aside: &[u64]) -> FormatError {
-        let column = aside[0];
-        let lane = rows.iter().position(|entries| entries.iter().any(|e| e.0 == column)).unwrap_or(0);
+    fn too_far(&self, chunk: u64, rows: &[&[usize]], column: u64) -> FormatError {
+        let lane = rows.iter().position(|columns| columns.contains(&(column as usize))).unwrap_or(0);
         let row = chunk * self.layout.height + lane as u64;
-        let given = self.inverse.as_ref().map_or(column, |_| self.given(column) as u64);
+        let given = if matches!(self.rows, Rows::Given) { column } else { self.given(column) as u64 };
         FormatError::TooFar { format: self.layout.format.name.clone(), row: self.given(row) as u64, column: given }
     }
 
     /// The number of a slot of a chunk among all of them, in the order of storage.
     fn unit(&self, chunk: u64, slot: u64) -> u64 {
-        let nest = layout::nest(&self.layout.format);
-        let by_slot = nest.iter().position(|l| *l == Level::Slot) < nest.iter().position(|l| *l == Level::Chunk);
+        let place = |level: Level| self.nest.iter().position(|l| *l == level);
+        let by_slot = place(Level::Slot) < place(Level::Chunk);
         if by_slot { self.slot_start[slot as usize] + chunk } else { self.chunk_start[chunk as usize] + slot }
     }
 
@@ -355,7 +414,7 @@ impl<'m> Writer<'m> {
         let total = self.layout.cells / h;
         let having = self.slot_start[slot as usize + 1] - q;
         use Level::{Chunk, Slot};
-        let place = match layout::nest(&self.layout.format) {
+        let place = match self.nest {
             [Chunk, Slot, _] => (p + slot) * h + lane,
             [Chunk, _, _] => p * h + lane * slots + slot,
             [Slot, Chunk, _] => (q + chunk) * h + lane,
@@ -386,22 +445,28 @@ impl<'m> Writer<'m> {
             self.contents.push(Contents::Real(self.diagonal));
         }
         debug_assert!(self.layout.starts() != Starts::Slots || self.slots.windows(2).all(|w| w[0] >= w[1]));
-        Stored { layout: self.layout, contents: self.contents, order: self.order, zero_diagonal: self.zero_diagonal }
+        Stored {
+            layout: self.layout,
+            contents: self.contents,
+            companions: Vec::new(),
+            order: self.order,
+            zero_diagonal: self.zero_diagonal,
+        }
     }
 }
 
 /// Cells of a chunk with their units, in the order (slot, lane).
-fn cells(rows: &[Vec<(u64, f64)>], slots: usize, base: Base) -> Vec<Cell> {
+fn cells(rows: &[&[usize]], slots: usize, base: Base) -> Vec<Cell> {
     let mut cells = Vec::with_capacity(rows.len() * slots);
     for slot in 0..slots {
-        for (lane, entries) in rows.iter().enumerate() {
+        for (lane, columns) in rows.iter().enumerate() {
             let unit = match base {
                 Base::Row => lane,
                 Base::Chunk => 0,
                 Base::ChunkSlot => slot,
             };
-            let fill = entries.last().map_or(0, |e| e.0);
-            cells.push(Cell { column: entries.get(slot).map(|e| e.0), fill, unit });
+            let fill = columns.last().map_or(0, |&c| c as u64);
+            cells.push(Cell { column: columns.get(slot).map(|&c| c as u64), fill, unit });
         }
     }
     cells

@@ -56,6 +56,8 @@ pub(super) struct Eval<'a, 'c> {
     pub(super) march: super::march::March,
     /// What the block keeps in shared memory around its points.
     pub(super) tile: super::tile::Tile,
+    /// The companion whose arrays are read; none where it is the operator's own matrix.
+    pub(super) companion: Option<usize>,
     /// Scalars in the working precision, where the kernel changes them at its end.
     scalars: BTreeMap<ScalarId, Expr>,
     memo: Vec<BTreeMap<Key, Option<Expr>>>,
@@ -95,6 +97,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             known: BTreeMap::new(),
             march: super::march::March::default(),
             tile: super::tile::Tile::default(),
+            companion: None,
             scalars: BTreeMap::new(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
@@ -224,6 +227,10 @@ impl<'a, 'c> Eval<'a, 'c> {
             ValueKind::Magnitude(x) => self.row(c, at, Reading::Magnitude(x.0)),
             ValueKind::Diagonal(x) => self.over_diagonal(*x, c, at),
             ValueKind::Inside(x) => self.inside(*x, c, at),
+            ValueKind::Companion { .. } => Err(MapError::Internal(format!(
+                "`{}` is a product of a companion and is read elsewhere",
+                self.sweep.values[v.0].name
+            ))),
             ValueKind::Solve(..) => Err(MapError::Internal(format!(
                 "`{}` solves along a line and is read elsewhere",
                 self.sweep.values[v.0].name
@@ -266,7 +273,7 @@ impl<'a, 'c> Eval<'a, 'c> {
     }
 
     /// A scalar of the loop in the working precision.
-    fn scalar(&mut self, s: ScalarId) -> Expr {
+    pub(super) fn scalar(&mut self, s: ScalarId) -> Expr {
         if let Some(known) = self.scalars.get(&s) {
             return known.clone();
         }

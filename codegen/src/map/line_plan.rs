@@ -32,7 +32,7 @@ impl Plan {
                 ValueKind::Load(_) | ValueKind::AffinePart => {}
                 ValueKind::Map(e) => operands(e, &mut |v| of = of.max(stages[v.0])),
                 ValueKind::Diagonal(v) | ValueKind::Inside(v) => of = stage(v, &stages),
-                ValueKind::Apply(v) | ValueKind::Magnitude(v) => {
+                ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Companion { operand: v, .. } => {
                     if stage(v, &stages) > 0 {
                         return Err(MapError::Unsupported("the operator on a solution of the same sweep".into()));
                     }
@@ -107,7 +107,7 @@ impl Plan {
             }
             ValueKind::Diagonal(x) | ValueKind::Inside(x) => self.need(sweep, *x, at, near, evaluated),
             ValueKind::AffinePart => {}
-            ValueKind::Apply(_) | ValueKind::Magnitude(_) => {
+            ValueKind::Apply(_) | ValueKind::Magnitude(_) | ValueKind::Companion { .. } => {
                 let earlier = *evaluated.entry(v.0).or_insert(at);
                 if earlier < at {
                     self.keeps.insert(v.0, earlier);

@@ -7,7 +7,7 @@
 //! - several, where a row's cells are contiguous: neighbouring lanes take neighbouring cells and add up by shuffles;
 //! - several, where rows lie side by side: lanes far apart share a row, so that neighbours still read neighbours.
 //!
-//! Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
+//! Rows without padding may be read in [`strips`], whatever their lanes. Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
 //!
 //! Where rows are shared the sums go through shared memory to the lanes that do the vector work, one a row: whatever the
 //! sharing, vectors are read and written side by side, and each sum has its fixed order.
@@ -18,23 +18,12 @@ use super::eval::{Eval, Guarding, largest, load_at};
 use super::fold;
 use super::point::{self, Blocks, inside};
 use super::slots::{Product, Share, products};
+use super::strips;
 use super::sums::{Accumulators, Places};
 use super::{MapError, Target};
-use crate::format::layout::{Layout, nest};
+use crate::format::layout::Layout;
 use crate::kernel::{BufferId, Cmp, Expr, LoopKind, Scope, Shuffle, Space, Stmt, VarId};
 use crate::loops::{Sweep, SweepId};
-use kernelwright_syntax::program::Level;
-
-/// Lanes that fill a large device: 132 multiprocessors of 2048.
-const ENOUGH_LANES: u64 = 132 * 2048;
-
-/// Entries of a row from which its length may matter.
-const UNEVEN: u64 = 2048;
-/// Rows of the longest one's length that a device works on at a time, some of them: below this part of the entries the
-/// longest row ends with the rest.
-const ENOUGH_ROWS: u64 = 1024;
-/// A row so many times as long as the mean is a power law's.
-const OUTLIER: u64 = 64;
 
 /// Maps a sweep to one launch or more.
 pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, MapError> {
@@ -44,43 +33,32 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
     let Some(rows) = program.operator.space.rows() else {
         return Err(MapError::Internal("a sweep over rows on a grid".into()));
     };
+    // Rows are shared as the operator's own matrix wants it, where the sweep reads that.
+    let own: Vec<Product> = products.iter().copied().filter(|p| p.companion.is_none()).collect();
+    let first = if own.is_empty() { products.first().and_then(|p| p.companion) } else { None };
+    let missing = || MapError::Internal("a companion that does not exist".into());
+    let layout = rows.layout_of(first).ok_or_else(missing)?.0;
     let lanes = match cx.options.target {
         Target::Host => 1,
-        Target::Cuda => cx.options.variant.row_lanes.unwrap_or_else(|| row_lanes(&rows.layout)),
+        Target::Cuda => cx.options.variant.row_lanes.unwrap_or_else(|| layout.row_lanes()),
     };
-    if cx.options.target == Target::Cuda && !products.is_empty() && is_balanced(cx, &rows.layout) {
-        return balanced::kernels(cx, sweep, &products, &rows.layout);
+    if cx.options.target == Target::Cuda && !own.is_empty() && is_balanced(cx, layout) {
+        return balanced::kernels(cx, sweep, &own, layout);
+    }
+    let items = cx.options.variant.row_strips;
+    if cx.options.target == Target::Cuda && items > 0 && strips::fits(&products, layout) {
+        return Ok(vec![strips::kernel(cx, of, &products, layout, items)?]);
     }
     if products.is_empty() || lanes == 1 {
         return Ok(vec![point::kernel(cx, sweep)?]);
     }
-    Ok(vec![shared(cx, of, &products, &rows.layout, lanes)?])
+    Ok(vec![shared(cx, of, &products, layout, lanes)?])
 }
 
-/// Whether products are cut by entries: where asked for, or where a long row would keep its lanes busy for longer than a
-/// good part of the device works on the rest, or than its neighbours do.
+/// Whether products are cut by entries: where asked for, or where the longest row is too long for its lanes.
 fn is_balanced(cx: &Context, layout: &Layout) -> bool {
-    let mean = layout.entries / layout.rows.max(1);
-    let long = layout.longest > UNEVEN && layout.longest > (layout.entries / ENOUGH_ROWS).min(OUTLIER * mean);
+    let long = layout.longest > layout.cut_beyond();
     layout.cuts() && layout.entries > 0 && cx.options.variant.balanced.unwrap_or(long)
-}
-
-/// Lanes that share a row, by the mean length of rows.
-fn row_lanes(layout: &Layout) -> u32 {
-    let mean = layout.entries / layout.size.max(1);
-    if side_by_side(layout) {
-        // Chunks are read side by side already: rows are shared only where there are too few to fill the device.
-        let missing = ENOUGH_LANES / layout.size.max(1);
-        return missing.min(mean / 8).clamp(1, 8).next_power_of_two() as u32;
-    }
-    (mean / 2).clamp(1, 32).next_power_of_two() as u32
-}
-
-/// Whether neighbouring rows have a slot in neighbouring cells.
-fn side_by_side(layout: &Layout) -> bool {
-    let row = if layout.height == 1 { Level::Chunk } else { Level::Lane };
-    let inner = nest(&layout.format).into_iter().rfind(|level| *level == row || *level == Level::Slot);
-    !layout.by_entries() && inner == Some(row)
 }
 
 /// A sweep whose rows are shared by lanes.
@@ -93,7 +71,7 @@ fn shared(
 ) -> Result<Made, MapError> {
     let variant = &cx.options.variant;
     let block = variant.block[0] * variant.block[1];
-    let spread = side_by_side(layout);
+    let spread = layout.side_by_side();
     // Rows that a block takes at a time: as many as lanes, in several passes, or as many as fit at once.
     let tile = if spread { u64::from(block / lanes) } else { u64::from(block) };
     let tiles = layout.size.div_ceil(tile);

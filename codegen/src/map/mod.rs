@@ -39,6 +39,7 @@ mod setup;
 mod slots;
 mod staged;
 mod streams;
+mod strips;
 mod sums;
 mod tidy;
 mod tile;
@@ -145,7 +146,7 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
             context.buffers.truncate(buffers);
             made = make(&mut context)?;
         }
-        made.0.streamed = streams::streamed(&context, SweepId(number), &made.1);
+        made.0.streamed = streams::streamed(&context, SweepId(number), &made);
         sweeps.push(vec![made]);
     }
     // What no sweep reads is not set up: values of a side that only the affine part would read, say.

@@ -31,8 +31,7 @@ impl Work {
     /// What a sweep is mapped to.
     pub fn of(program: &Program, sweep: &Sweep) -> Work {
         if program.operator.space.rows().is_some() {
-            let product = |kind: &ValueKind| matches!(kind, ValueKind::Apply(_) | ValueKind::Magnitude(_));
-            let products = sweep.values.iter().any(|value| product(&value.kind));
+            let products = sweep.values.iter().any(|value| value.kind.gathers());
             return if products { Work::Rows } else { Work::Point };
         }
         let solves = sweep.values.iter().any(|value| matches!(value.kind, ValueKind::Solve(..)));
@@ -188,6 +187,7 @@ fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
         part("balanced", balanced),
         part("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         part("row_unroll", [1, 2, 4, 8]),
+        part("row_strips", [0, 4, 8, 16]),
         part("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
         part("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
     ]

@@ -361,7 +361,7 @@ pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId
         let of = |v: &ValueId| values[v.0];
         let own = match &value.kind {
             _ if kept(ValueId(number)) => (0, 0),
-            ValueKind::Load(_) | ValueKind::Solve(..) => (0, 0),
+            ValueKind::Load(_) | ValueKind::Solve(..) | ValueKind::Companion { .. } => (0, 0),
             ValueKind::Map(e) => {
                 let mut total = (0, 0);
                 operands(e, &mut |v| widen(&mut total, of(&v)));

@@ -1,6 +1,6 @@
 //! Products of a matrix: the walk over the slots of a row.
 //!
-//! All products of a sweep with the matrix are formed in one walk, so that the matrix is read once. Where a cell lies is
+//! All products of a sweep with one matrix are formed in one walk, so that the matrix is read once. Where a cell lies is
 //! the table in [`format`](crate::format); what does not depend on the slot is bound outside the loop.
 
 use super::MapError;
@@ -11,7 +11,7 @@ use super::position::{Coord, Position};
 use super::rows::Reading;
 use crate::format::layout::{Layout, Role, Starts, nest};
 use crate::kernel::{Access, BufferId, Cmp, Expr, LoopKind, Stmt, VarId};
-use crate::loops::{Sweep, ValueId, ValueKind};
+use crate::loops::{ScalarId, Sweep, ValueId, ValueKind};
 use crate::math::{self, BinaryOp, Rows};
 use crate::module::Arg;
 use kernelwright_syntax::program::{Base, Coding, Level};
@@ -26,6 +26,10 @@ const CODES: i64 = 1 << 16;
 pub(super) struct Product {
     /// The value.
     pub(super) value: ValueId,
+    /// The companion it is a product of; none is the operator's own matrix.
+    pub(super) companion: Option<usize>,
+    /// The scalar that rows wait for.
+    pub(super) step: Option<ScalarId>,
     /// How unknowns are read.
     pub(super) reading: Reading,
 }
@@ -40,12 +44,13 @@ pub(super) struct Share {
 /// Products of a sweep with the matrix.
 pub(super) fn products(sweep: &Sweep) -> Vec<Product> {
     let product = |(number, value): (usize, &crate::loops::Value)| {
-        let reading = match value.kind {
-            ValueKind::Apply(x) => Reading::Linear(x.0),
-            ValueKind::Magnitude(x) => Reading::Magnitude(x.0),
+        let (reading, companion, step) = match value.kind {
+            ValueKind::Apply(x) => (Reading::Linear(x.0), None, None),
+            ValueKind::Magnitude(x) => (Reading::Magnitude(x.0), None, None),
+            ValueKind::Companion { number, step, operand } => (Reading::Linear(operand.0), Some(number), step),
             _ => return None,
         };
-        Some(Product { value: ValueId(number), reading })
+        Some(Product { value: ValueId(number), companion, step, reading })
     };
     sweep.values.iter().enumerate().filter_map(product).collect()
 }
@@ -80,7 +85,7 @@ struct Walk {
     before: Expr,
 }
 
-impl Eval<'_, '_> {
+impl<'a> Eval<'a, '_> {
     /// Forms the products of the sweep at the own row, those that are not known yet.
     pub(super) fn own_products(&mut self) -> Result<(), MapError> {
         if self.cx.operator().space.rows().is_none() {
@@ -92,12 +97,11 @@ impl Eval<'_, '_> {
             return Ok(());
         }
         let row = fold::var(self.frame.own[0]);
-        if missing.iter().all(|p| self.cx.ahead.contains_key(&p.value)) {
-            for product in missing {
-                let value = self.formed_ahead(product.value, row.clone())?;
-                self.known.insert((product.value, 0), value);
-            }
-            return Ok(());
+        let (ahead, missing): (Vec<Product>, Vec<Product>) =
+            missing.into_iter().partition(|p| self.cx.ahead.contains_key(&p.value));
+        for product in ahead {
+            let value = self.formed_ahead(product.value, row.clone())?;
+            self.known.insert((product.value, 0), value);
         }
         let sums = self.row_sums(&missing, row, None)?;
         for (product, sum) in missing.iter().zip(sums) {
@@ -113,33 +117,65 @@ impl Eval<'_, '_> {
         row: Expr,
         share: Option<&Share>,
     ) -> Result<Vec<VarId>, MapError> {
-        let rows = rows_of(self.cx)?;
+        let mut sums = vec![None; products.len()];
+        for first in products {
+            let same = |p: &Product| p.companion == first.companion && p.step == first.step;
+            let places: Vec<usize> = (0..products.len()).filter(|&at| same(&products[at])).collect();
+            if sums[places[0]].is_some() {
+                continue;
+            }
+            let together: Vec<Product> = places.iter().map(|&at| products[at]).collect();
+            let formed = self.walk_sums(&together, row.clone(), share)?;
+            places.into_iter().zip(formed).for_each(|(at, sum)| sums[at] = Some(sum));
+        }
+        Ok(sums.into_iter().flatten().collect())
+    }
+
+    /// The same for products of one matrix at one step: in one walk.
+    fn walk_sums(&mut self, products: &[Product], row: Expr, share: Option<&Share>) -> Result<Vec<VarId>, MapError> {
+        self.companion = products[0].companion;
+        let layout = self.layout()?;
         let zero = fold::real(0.0, self.cx.real);
         for product in products {
             if let Some(text) = &self.sweep.values[product.value.0].text {
                 self.quote(text);
             }
         }
-        let walk = self.walk(&rows.layout, row)?;
         let names: Vec<String> = products.iter().map(|p| self.sweep.values[p.value.0].name.clone()).collect();
         let sums: Vec<VarId> = names.iter().map(|name| self.b.declare(&format!("{name}_sum"), zero.clone())).collect();
+        let turn = self.turn(products[0].step, &row)?;
+        if turn.is_some() {
+            self.open_if();
+        }
+        let walk = self.walk(layout, row)?;
         let from = match share {
             Some(share) => self.b.bind("first", fold::add(walk.from.clone(), share.first.clone())),
             None => walk.from.clone(),
         };
         let counts_cells = walk.origin.is_some();
         let counter = self.open_loop(if counts_cells { "at" } else { "slot" });
-        let (at, slot) = self.cell(&rows.layout, &walk, counter)?;
-        let column = self.column(&rows.layout, &walk, at.clone(), slot)?;
+        let (at, slot) = self.cell(layout, &walk, counter)?;
+        let column = self.column(layout, &walk, at.clone(), slot)?;
         let value = self.stored(Role::Value)?;
         let entry = self.b.bind("entry", load_at(value, at));
         for (product, &sum) in products.iter().zip(&sums) {
             let term = self.slot_term(product.reading, &entry, column)?;
             self.b.push(Stmt::Assign(sum, fold::add(fold::var(sum), term)));
         }
-        let kind = self.slot_loop(&rows.layout, counts_cells, &sums);
+        let kind = self.slot_loop(layout, counts_cells, &sums);
         self.close_loop(counter, from, walk.to, share.map_or(1, |s| s.count), kind);
+        if let Some(turn) = turn {
+            self.close_if(turn);
+        }
+        self.companion = None;
         Ok(sums)
+    }
+
+    /// Whether a row has its turn at the step that rows wait for, if they do.
+    fn turn(&mut self, step: Option<ScalarId>, row: &Expr) -> Result<Option<Expr>, MapError> {
+        let Some(step) = step else { return Ok(None) };
+        let (wanted, own) = (self.scalar(step), self.load(Role::Step, row.clone())?);
+        Ok(Some(fold::compare(Cmp::Eq, own, wanted)))
     }
 
     /// How the loop over slots may run.
@@ -156,18 +192,31 @@ impl Eval<'_, '_> {
         }
     }
 
-    /// An array of the stored matrix.
+    /// The layout of the matrix that is read.
+    fn layout(&self) -> Result<&'a Layout, MapError> {
+        Ok(self.matrix_read()?.0)
+    }
+
+    /// The same, and the number of its first array among the operator's data.
+    fn matrix_read(&self) -> Result<(&'a Layout, usize), MapError> {
+        let found = rows_of(self.cx)?.layout_of(self.companion);
+        found.ok_or_else(|| MapError::Internal("a companion that does not exist".into()))
+    }
+
+    /// An array of the matrix that is read.
     pub(super) fn stored(&mut self, role: Role) -> Result<BufferId, MapError> {
-        let found = rows_of(self.cx)?.layout.array(role).map(|(number, array)| (number, array.clone()));
-        let Some((number, array)) = found else {
+        let (layout, first) = self.matrix_read()?;
+        let Some((number, array)) = layout.array(role) else {
             return Err(MapError::Unsupported(format!(
                 "the matrix was stored without its {}, which `{}` needs",
                 role.name(),
                 self.sweep.name
             )));
         };
+        let number = first + number;
         let element = super::context::element(array.kind, self.cx.options.precision);
-        Ok(self.b.global(Arg::Data(number), role.name(), element, array.len, Access::Read))
+        let name = self.cx.operator().data[number].name.as_str();
+        Ok(self.b.global(Arg::Data(number), name, element, array.len, Access::Read))
     }
 
     fn load(&mut self, role: Role, index: Expr) -> Result<Expr, MapError> {

@@ -7,20 +7,20 @@
 
 use std::collections::BTreeSet;
 
-use super::context::Context;
+use super::context::{Context, Made};
 use crate::kernel::BufferId;
 use crate::loops::{Control, Program, Sweep, SweepId, ValueKind, VectorId};
 use crate::module::Arg;
 
-/// Numbers (of the kernel's global buffers, in order) that a sweep's kernel should mark.
-pub(super) fn streamed(cx: &Context, sweep: SweepId, args: &[Arg]) -> Vec<BufferId> {
+/// Buffers that a sweep's kernel should mark.
+pub(super) fn streamed(cx: &Context, sweep: SweepId, (kernel, args): &Made) -> Vec<BufferId> {
     let next = followers(cx.program, sweep);
     if !cx.options.variant.stream || next.is_empty() {
         return Vec::new();
     }
     let kept: BTreeSet<VectorId> = next.into_iter().flat_map(|s| loaded(&cx.program.sweeps[s.0])).collect();
     let passes = |arg: &Arg| matches!(arg, Arg::Vector(version) if !kept.contains(&version.vector));
-    args.iter().enumerate().filter(|(_, arg)| passes(arg)).map(|(number, _)| BufferId(number)).collect()
+    kernel.arguments().zip(args).filter(|(_, arg)| passes(arg)).map(|(buffer, _)| buffer).collect()
 }
 
 /// Vectors that a sweep loads.

@@ -63,6 +63,9 @@ pub struct Variant {
     pub balanced: Option<bool>,
     /// CUDA, products of a matrix: slots of a row that are asked for together.
     pub row_unroll: u32,
+    /// CUDA, products of a matrix without padding: entries that a lane of a block reads at a time, wherever rows begin; 0
+    /// leaves rows to the lanes that share them.
+    pub row_strips: u32,
 }
 
 /// Where sums are finished and scalar statements run.
@@ -131,6 +134,7 @@ impl Variant {
             row_lanes: None,
             balanced: None,
             row_unroll: 4,
+            row_strips: 0,
         }
     }
 
@@ -171,6 +175,7 @@ impl Variant {
             "row_lanes" => self.row_lanes = optional(key, value)?,
             "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = number(key, value)?,
+            "row_strips" => self.row_strips = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
                 return Err(format!("`{key}` is not part of a variant; its parts are {}", keys.join(", ")));
@@ -213,6 +218,7 @@ impl Variant {
             ("row_lanes", auto(self.row_lanes)),
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", self.row_unroll.to_string()),
+            ("row_strips", self.row_strips.to_string()),
         ]
     }
 
@@ -253,6 +259,9 @@ impl Variant {
         }
         if self.row_unroll > 32 {
             return Err(MapError::Variant("at most 32 slots are asked for together".into()));
+        }
+        if self.row_strips > 64 {
+            return Err(MapError::Variant("a lane reads at most 64 entries of a strip".into()));
         }
         if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));

@@ -99,6 +99,8 @@ fn count_sweep(program: &Program, operator: &OperatorCost, sweep: &Sweep, weight
     let stores: BTreeSet<_> = sweep.stores.iter().map(|s| s.to).collect();
     let product = |kind: &ValueKind| reads_operator(kind) && !matches!(kind, ValueKind::Diagonal(_));
     let diagonal = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Diagonal(_)));
+    let companions: BTreeSet<usize> = sweep.values.iter().filter_map(|v| companion(&v.kind)).collect();
+    let companions = companions.iter().map(|&number| operator.companions[number].words).sum::<f64>();
     let coefficients = match sweep.values.iter().any(|v| product(&v.kind)) {
         true => operator.words,
         // The diagonal of a matrix is stored beside it; that of a grid is made of the operator's coefficients.
@@ -111,6 +113,7 @@ fn count_sweep(program: &Program, operator: &OperatorCost, sweep: &Sweep, weight
         }
         false => 0.0,
     };
+    let coefficients = coefficients + companions;
     total.sweeps += weight;
     total.coefficient_words += weight * coefficients;
     total.loads += weight * loads.len() as f64;
@@ -131,17 +134,22 @@ fn count_sweep(program: &Program, operator: &OperatorCost, sweep: &Sweep, weight
 
 fn reads_operator(kind: &ValueKind) -> bool {
     match kind {
-        ValueKind::Load(_) | ValueKind::Map(_) => false,
+        ValueKind::Load(_) | ValueKind::Map(_) | ValueKind::Companion { .. } => false,
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => true,
         ValueKind::Solve(..) | ValueKind::Diagonal(_) | ValueKind::Inside(_) => true,
     }
+}
+
+/// The companion that a value multiplies with.
+fn companion(kind: &ValueKind) -> Option<usize> {
+    if let ValueKind::Companion { number, .. } = kind { Some(*number) } else { None }
 }
 
 /// Which values of a sweep are evaluated at neighbours too.
 pub fn near(sweep: &Sweep) -> Vec<bool> {
     let mut near = vec![false; sweep.values.len()];
     for (i, value) in sweep.values.iter().enumerate().rev() {
-        let around = matches!(value.kind, ValueKind::Apply(_) | ValueKind::Magnitude(_));
+        let around = value.kind.gathers();
         for operand in operands(&value.kind) {
             near[operand.0] |= near[i] || around;
         }
@@ -157,6 +165,7 @@ fn operations(operator: &OperatorCost, kind: &ValueKind) -> (f64, f64) {
         // Elimination and substitution: two multiplications and a division, three and two more; with the coefficients.
         ValueKind::Solve(..) => (9.0 + operator.coefficient_flops, 1.0 + operator.divisions),
         ValueKind::Diagonal(_) => (1.0 + operator.coefficient_flops, 1.0 + operator.divisions),
+        ValueKind::Companion { number, .. } => (operator.companions[*number].flops, 0.0),
     }
 }
 
@@ -191,6 +200,8 @@ pub(super) struct OperatorCost {
     coefficient_flops: f64,
     /// Points a row reads.
     neighbours: f64,
+    /// Those of a matrix's companions, one product of as many as an application takes.
+    companions: Vec<OperatorCost>,
 }
 
 impl OperatorCost {
@@ -200,6 +211,7 @@ impl OperatorCost {
             NodeKind::Apply(_) | NodeKind::Magnitude(_) => self.flops,
             NodeKind::Solve(..) => 9.0 + self.coefficient_flops,
             NodeKind::Diagonal(_) => 1.0 + self.coefficient_flops,
+            NodeKind::Companion { number, .. } => self.companions[*number].flops,
             NodeKind::Map(tree) => map_operations(tree),
             _ => 0.0,
         };
@@ -208,7 +220,10 @@ impl OperatorCost {
 
     pub fn new(operator: &Operator) -> OperatorCost {
         if let Some(rows) = operator.space.rows() {
-            return OperatorCost::of_rows(&rows.layout);
+            let mut own = OperatorCost::of_rows(&rows.layout, 1);
+            let companions = rows.companions.iter();
+            own.companions = companions.map(|c| OperatorCost::of_rows(&c.layout, c.of.products())).collect();
+            return own;
         }
         let grid = operator.space.grid();
         let mut walk =
@@ -228,6 +243,7 @@ impl OperatorCost {
             divisions: walk.divisions / components,
             coefficient_flops: (walk.flops - walk.unknown) / components,
             neighbours: walk.points.len() as f64,
+            companions: Vec::new(),
         }
     }
 }
@@ -235,14 +251,17 @@ impl OperatorCost {
 impl OperatorCost {
     /// Costs of a matrix's row. Words are of 8 bytes: the precision is chosen later, and in f32 plain columns weigh
     /// twice as much, which changes no order of schedules, because every product reads the whole matrix.
-    fn of_rows(layout: &Layout) -> OperatorCost {
-        let size = layout.size.max(1) as f64;
+    ///
+    /// Where an application takes several `products`, each reads its part of the entries.
+    fn of_rows(layout: &Layout, products: u32) -> OperatorCost {
+        let size = layout.size.max(1) as f64 * f64::from(products.max(1));
         OperatorCost {
             words: layout.bytes(WORD) as f64 / WORD as f64 / size,
             flops: 2.0 * layout.cells as f64 / size,
             divisions: 0.0,
             coefficient_flops: 0.0,
             neighbours: layout.entries as f64 / size,
+            companions: Vec::new(),
         }
     }
 }

@@ -203,14 +203,14 @@ impl<'g> Model<'g> {
         let mut stack = vec![(node, 0, false)];
         while let Some((n, e, near)) = stack.pop() {
             let kind = self.graph.kind(n);
-            let around = near || matches!(kind, NodeKind::Apply(_) | NodeKind::Magnitude(_));
+            let around = near || kind.gathers();
             for arg in kind.args() {
                 let (source, e) = self.trace_back(arg, e);
                 if !self.contains(source) {
                     continue;
                 }
                 let kind = self.graph.kind(source);
-                let fixed = matches!(kind, NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Solve(..));
+                let fixed = kind.gathers() || matches!(kind, NodeKind::Solve(..));
                 if !kind.is_vector() || (fixed && around) {
                     out.insert((source, e));
                 } else if e >= -1 && seen.insert((source, e, around)) {
@@ -320,8 +320,8 @@ impl<'g> Model<'g> {
     fn define(&self, p: &Placement, value: Instance, c: At, near: bool, r: &mut Reads) -> Result<(), String> {
         let (node, e) = value;
         let around = match self.graph.kind(node) {
-            NodeKind::Apply(_) | NodeKind::Magnitude(_) if near => return Err("a product is read at neighbours".into()),
-            NodeKind::Apply(_) | NodeKind::Magnitude(_) => true,
+            kind if kind.gathers() && near => return Err("a product is read at neighbours".into()),
+            kind if kind.gathers() => true,
             NodeKind::Solve(..) if near => return Err("a solution along lines is read at neighbours".into()),
             NodeKind::Solve(axis, _) => {
                 if *r.axis.get_or_insert(*axis) != *axis {

@@ -57,6 +57,10 @@ fn rename(kind: &mut NodeKind, to: &BTreeMap<NodeId, NodeId>) {
         NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution => {}
         NodeKind::Phi(_) | NodeKind::Result(_) | NodeKind::Merge(_) => {}
         NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) | NodeKind::Solve(_, v) => one(v),
+        NodeKind::Companion { step, operand, .. } => {
+            one(operand);
+            step.iter_mut().for_each(one);
+        }
         NodeKind::Map(tree) => in_map(tree, &one),
         NodeKind::Reduce(_, v, w) => {
             one(v);

@@ -19,7 +19,7 @@ use kernelwright_syntax::program::{Precision, Preconditioner, Solver};
 const OPTIONS: Options = Options { basis: Basis::Permuted, diagonal: true };
 
 /// Rows of 0 to 12 entries, one of them full; a diagonal that is nowhere zero.
-fn matrix() -> Csr {
+pub fn matrix() -> Csr {
     let n = 45;
     let row = |i: usize| match i {
         17 => (0..n).collect(),
@@ -33,7 +33,7 @@ fn matrix() -> Csr {
     csr
 }
 
-fn plans(operator: &Operator, solver: &Solver, preconditioner: &Preconditioner) -> Vec<Plan> {
+pub fn plans(operator: &Operator, solver: &Solver, preconditioner: &Preconditioner) -> Vec<Plan> {
     let solvers = std::slice::from_ref(solver);
     let input = Input { operator, solvers, solver: 0, preconditioner, precision: Precision::F64 };
     let graph = trace(input).unwrap_or_else(|e| panic!("{}: {e}", solver.name));
@@ -47,7 +47,7 @@ fn plans(operator: &Operator, solver: &Solver, preconditioner: &Preconditioner) 
 }
 
 /// What a mapped loop computes, in the order of the matrix as given.
-fn run(plan: &Plan, stored: &Stored, target: Target, change: impl Fn(&mut Variant)) -> Result {
+pub fn run(plan: &Plan, stored: &Stored, target: Target, change: impl Fn(&mut Variant)) -> Result {
     let mut result = Machine::with_matrix(&plan.program, target, Some(stored), change).run();
     if let Some(order) = &stored.order {
         let mut given = vec![Residue::ZERO; order.len()];
@@ -106,7 +106,7 @@ fn all_formats_agree_on_a_loop() {
     }
 }
 
-fn found_of(result: &Result) -> Result {
+pub fn found_of(result: &Result) -> Result {
     Result { solution: result.solution.clone(), measure: result.measure, bound: result.bound }
 }
 

@@ -9,6 +9,7 @@ mod support;
 #[allow(dead_code)]
 mod modular;
 
+mod companions;
 mod formats;
 mod loops;
 mod matrices;

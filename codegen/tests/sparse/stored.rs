@@ -85,7 +85,7 @@ fn without_escape_a_far_column_is_named() {
     let options = Options { basis: Basis::Given, diagonal: false };
     let error = store(&tight, &matrix.view(), options).unwrap_err();
     assert_eq!(error, FormatError::TooFar { format: "tight".into(), row: 1, column: 70_000 });
-    let predicted = kernelwright_codegen::format::predict(&tight, &matrix.view(), 8).unwrap_err();
+    let predicted = kernelwright_codegen::format::predict(&tight, &matrix.view()).unwrap_err();
     assert_eq!(predicted, error);
 }
 

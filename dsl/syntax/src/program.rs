@@ -561,6 +561,10 @@ pub enum Preconditioner {
     Jacobi,
     /// Couplings of A along one axis.
     Line(usize),
+    /// The diagonal blocks of A of so many consecutive rows; for matrices.
+    BlockJacobi(u32),
+    /// One symmetric sweep of over-relaxation with this factor, colour after colour; for matrices.
+    Ssor(f64),
     /// A fixed number of iterations of another solver on A z = r from z = 0.
     Inner {
         /// Index into [`Program::solvers`].
@@ -582,4 +586,15 @@ pub enum Precision {
     F64,
     /// The solution and its residual in f64, the vectors of the loop in f32.
     Mixed,
+}
+
+impl Precision {
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+            Precision::Mixed => "mixed",
+        }
+    }
 }

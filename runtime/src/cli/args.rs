@@ -220,8 +220,8 @@ pub(super) struct BenchArgs {
     /// Compile CUDA kernels for this architecture (90 is sm_90) without a card; NVRTC is enough.
     #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
     pub(super) architecture: Option<u32>,
-    /// spmv, read: scale of the number of rows of the generated matrices.
-    #[arg(long, value_name = "X", value_parser = positive)]
+    /// spmv, read: scale of the number of rows of the generated matrices, at most 100.
+    #[arg(long, value_name = "X", value_parser = scale)]
     pub(super) scale: Option<f64>,
     /// spmv, read: a kind of matrix, instead of all; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -454,6 +454,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("it is zero or greater".to_string()) }
+}
+
+/// A scale of generated matrices: their sizes are to be numbers, and to fit some memory.
+fn scale(text: &str) -> Result<f64, String> {
+    positive(text).ok().filter(|number| *number <= 100.0).ok_or("it is between 0 and 100".to_string())
 }
 
 /// A number greater than zero.

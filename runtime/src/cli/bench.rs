@@ -14,7 +14,7 @@ use super::args::BenchArgs;
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::seconds;
-use super::report::{precision_name, word_bytes};
+use super::report::word_bytes;
 use super::table::columns;
 use super::{Source, bench_compile, bench_dg, bench_read, bench_spmv, compile_with, report, source};
 use crate::load::from_text;
@@ -230,7 +230,7 @@ fn row(solver: &Solver, measured: &Measured) -> Vec<String> {
     let words = measured.median.traffic.map(|traffic| ((100.0 * traffic.words).round() / 100.0).to_string());
     vec![
         sizes.join("x"),
-        precision_name(problem.precision).to_string(),
+        problem.precision.word().to_string(),
         solver.schedule().to_string(),
         or_dash(words),
         or_dash(measured.iteration.map(seconds)),

@@ -11,7 +11,7 @@ use super::args::BenchArgs;
 use super::failure::Failure;
 use super::march::known;
 use super::out::Out;
-use super::report::{precision_name, word_bytes};
+use super::report::word_bytes;
 use super::table::columns;
 use crate::backend::Arithmetic;
 use crate::backend::open::open;
@@ -183,7 +183,7 @@ fn row(case: &Measured) -> Vec<String> {
     let giga = |x: f64| format!("{:.3}", x / 1e9);
     vec![
         case.order.to_string(),
-        precision_name(case.precision).to_string(),
+        case.precision.word().to_string(),
         case.elements.to_string(),
         case.values.to_string(),
         giga(case.speed),
@@ -197,7 +197,7 @@ fn row(case: &Measured) -> Vec<String> {
 fn object(case: &Measured) -> Value {
     json!({
         "order": case.order,
-        "precision": precision_name(case.precision),
+        "precision": case.precision.word(),
         "elements": case.elements,
         "values": case.values,
         "dof_per_second_and_stage": case.speed,

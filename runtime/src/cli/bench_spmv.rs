@@ -5,9 +5,8 @@ use serde_json::json;
 
 use super::args::BenchArgs;
 use super::failure::Failure;
-use super::matrix::{backend_of, read};
+use super::matrix::{backend_of, named, read};
 use super::out::Out;
-use super::report::precision_name;
 use super::table::columns;
 use crate::backend::cuda::cusparse::Cusparse;
 use crate::backend::open::Choice;
@@ -40,7 +39,8 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
         if let Some(library) = &mut library {
             measured.extend(bench.vendor(library));
         }
-        wrong |= measured.iter().any(|m| m.failure.as_ref().is_some_and(|why| why.starts_with("wrong")));
+        // A wrong product of the library beside ours is in the table, and no fault of ours.
+        wrong |= measured.iter().any(|m| m.wrong && !m.vendor);
         text(out, name, matrix, &measured, &precisions, copy)?;
         objects.push(json!({
             "name": name,
@@ -121,12 +121,7 @@ fn wanted(all: &[Format], name: &str) -> Result<Vec<Format>, Failure> {
     if name == "auto" || name == "measure" {
         return Ok(all.to_vec());
     }
-    let found: Vec<Format> = all.iter().filter(|format| format.name == name).cloned().collect();
-    if found.is_empty() {
-        let names: Vec<&str> = all.iter().map(|format| format.name.as_str()).collect();
-        return Err(Failure::Usage(format!("no format is called `{name}`; there are {}", names.join(", "))));
-    }
-    Ok(found)
+    Ok(vec![named(all, name)?])
 }
 
 /// The kinds that are asked for, all without.
@@ -153,7 +148,7 @@ fn text(
     let head = ["  ", "", "µs", "GB/s", "of a copy", "least GB/s", "bytes an entry", "padding %", "conversion ms", ""];
     for precision in precisions {
         let mut rows = vec![head.map(String::from).to_vec()];
-        rows[0][1] = precision_name(*precision).to_string();
+        rows[0][1] = precision.word().to_string();
         rows.extend(measured.iter().filter(|m| m.precision == *precision).map(|m| row(m, copy)));
         columns(&rows).iter().try_for_each(|line| out.line(line))?;
         if let Some(verdict) = verdict(measured, *precision) {

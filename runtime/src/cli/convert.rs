@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::args::ConvertArgs;
 use super::failure::Failure;
+use super::matrix::believe_columns;
 use super::out::Out;
 use crate::matrix::harwell_boeing::{self, Flavour};
 use crate::matrix::{Matrix, Symmetry, file, matrix_market, npz};
@@ -17,7 +18,7 @@ pub(super) fn run(args: &ConvertArgs, out: &mut Out) -> Result<u8, Failure> {
     let target = Target::of(&args.to)?;
     let matrix = file::read(&args.from).map_err(Failure::Input)?;
     matrix.notes().iter().for_each(|note| eprintln!("note: {note}"));
-    target.check(&args.to, &matrix)?;
+    target.check(&args.from, &args.to, &matrix)?;
     let vectors = &matrix.vectors;
     let some = !(vectors.right_hand_sides.is_empty() && vectors.guesses.is_empty() && vectors.solutions.is_empty());
     if some && !matches!(target, Target::Boeing(Flavour::HarwellBoeing, _)) {
@@ -70,9 +71,12 @@ impl Target {
         found.map(|(_, target)| target).ok_or_else(refuse)
     }
 
-    /// Whether the matrix is of the type that the name promises.
-    fn check(self, path: &Path, matrix: &Matrix) -> Result<(), Failure> {
-        let Target::Boeing(_, Some(promised)) = self else { return Ok(()) };
+    /// Whether the matrix can be written: of the Boeing formats, which store columns, only with believable ones, and of the
+    /// type that the name promises.
+    fn check(self, from: &Path, path: &Path, matrix: &Matrix) -> Result<(), Failure> {
+        let Target::Boeing(_, promised) = self else { return Ok(()) };
+        believe_columns(from, &matrix.csr)?;
+        let Some(promised) = promised else { return Ok(()) };
         let kind = harwell_boeing::type_of(&matrix.csr, matrix.symmetry);
         // What is not symmetric by form is unsymmetric or rectangular; either name will do.
         if kind == promised || (matrix.symmetry == Symmetry::General && matches!(promised, "RUA" | "RRA")) {

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::matrix::Place;
 use super::out::Out;
 use super::progress::seconds;
-use super::report::{precision_name, word_bytes};
+use super::report::word_bytes;
 use super::table::columns;
 use super::verify::{fact_name, facts_json, standing};
 use super::{choose_scheduled, explain_system, march, paper, source};
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ExplainArgs, out: &mut Out) -> Result<u8, Failure> {
     let sizes: Vec<String> = problem.sizes.iter().map(usize::to_string).collect();
     let solver = &loaded.program.solvers[problem.solver].name;
     let operator = &planned.operator.name;
-    let precision = precision_name(problem.precision);
+    let precision = problem.precision.word();
     out.line(format!("{}: {solver} on {operator}, {} in {precision}", problem.name, sizes.join(" x ")))?;
     let speed = speed(args, &problem, &planned)?;
     schedules(&planned, speed.as_ref(), out)?;

@@ -9,7 +9,6 @@ use super::explain::copy_speed;
 use super::failure::Failure;
 use super::out::Out;
 use super::progress::seconds;
-use super::report::precision_name;
 use super::systems::{bind, refuse_schedule};
 use super::table::columns;
 use crate::load::Loaded;
@@ -60,7 +59,7 @@ fn head(bound: &Bound, out: &mut Out) -> Result<(), Failure> {
         bound.source.fluxes[bound.run.flux].name,
         bound.system.step.name,
         bound.element.order,
-        precision_name(bound.run.precision),
+        bound.run.precision.word(),
         bound.elements(),
         values(bound),
         bound.len()

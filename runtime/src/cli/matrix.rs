@@ -7,7 +7,7 @@ use std::time::Instant;
 use kernelwright_codegen::format::Stored;
 use kernelwright_codegen::math::{Fact, KnownFact, Standing};
 use kernelwright_syntax::library;
-use kernelwright_syntax::program::{Format, Precision};
+use kernelwright_syntax::program::{Format, Outcome, Precision, Solver, Statement, StatementKind};
 use serde_json::{Value, json};
 
 use super::args::{FormatArgs, ProgramArgs};
@@ -19,10 +19,11 @@ use crate::backend::{Arithmetic, Backend, Target};
 use crate::cache::Cache;
 use crate::load::{Loaded, load};
 use crate::matrix::statistics::Statistics;
+use crate::matrix::triplets::believe;
 use crate::matrix::{Csr, Matrix, file};
 use crate::solve::Error;
 use crate::sparse::choice::{self, Ranking};
-use crate::sparse::cost::Cost;
+use crate::sparse::cost::{Cost, bytes_of};
 use crate::sparse::known;
 use crate::sparse::measured::{self, Trial};
 use crate::sparse::system::{self, Choices};
@@ -79,11 +80,19 @@ pub(super) fn system(args: &ProgramArgs, path: &Path, place: Place) -> Result<(L
     Ok((loaded, System { name, matrix, stored, facts, choices, chosen, conversion_seconds }))
 }
 
-/// Reads a matrix and says what was noticed.
+/// Reads a matrix to multiply with, and says what was noticed. Readers need memory for rows only; vectors have an element
+/// for every column too.
 pub(super) fn read(path: &Path) -> Result<Matrix, Failure> {
     let matrix = file::read(path).map_err(Failure::Input)?;
+    believe_columns(path, &matrix.csr)?;
     matrix.notes().iter().for_each(|note| eprintln!("note: {note}"));
     Ok(matrix)
+}
+
+/// Refuses columns that the entries do not speak for.
+pub(super) fn believe_columns(path: &Path, matrix: &Csr) -> Result<(), Failure> {
+    let believed = believe("columns", matrix.columns(), matrix.entries());
+    believed.map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
 }
 
 fn choices(
@@ -104,7 +113,8 @@ fn choices(
         name.to_string()
     });
     let preconditioner = given.preconditioner.clone().unwrap_or_else(|| {
-        let fits = takes_preconditioner(&solver, declarations) && diagonal_fits(&solver, matrix);
+        let declared = declared(&solver, declarations).filter(|solver| solver.operators.len() > 1);
+        let fits = declared.is_some_and(|solver| diagonal_fits(matrix, takes_any_sign(&solver)));
         if fits { "jacobi" } else { "identity" }.to_string()
     });
     Choices {
@@ -119,16 +129,35 @@ fn choices(
     }
 }
 
-/// Whether a solver has a second operator.
-fn takes_preconditioner(solver: &str, declarations: Option<&Loaded>) -> bool {
+/// The declaration of a solver that is named with its parameters.
+fn declared(solver: &str, declarations: Option<&Loaded>) -> Option<Solver> {
     let name = solver.split('(').next().unwrap_or_default().trim();
     let own = declarations.and_then(|loaded| loaded.program.solvers.iter().find(|solver| solver.name == name).cloned());
-    own.or_else(|| library::solver(name)).is_some_and(|solver| solver.operators.len() > 1)
+    own.or_else(|| library::solver(name))
+}
+
+/// Whether a solver runs with a preconditioner of any sign: it requires nothing of its second operator, has no outcome for
+/// an indefinite one, but ends by itself where the iteration breaks down.
+fn takes_any_sign(solver: &Solver) -> bool {
+    let ends = |outcome: Outcome| solver.body.iter().any(|statement| may_end(statement, outcome));
+    solver.operators.get(1).is_some_and(|operator| operator.requires.is_empty())
+        && !ends(Outcome::IndefinitePreconditioner)
+        && ends(Outcome::Breakdown)
+}
+
+/// Whether a statement, or one within it, requires something else than an outcome.
+fn may_end(statement: &Statement, outcome: Outcome) -> bool {
+    let any = |body: &[Statement]| body.iter().any(|statement| may_end(statement, outcome));
+    match &statement.kind {
+        StatementKind::Require(_, named) => *named == outcome,
+        StatementKind::If(_, then, other) => any(then) || any(other),
+        StatementKind::Every(_, body) | StatementKind::Repeat(_, body) => any(body),
+        _ => false,
+    }
 }
 
 /// Whether jacobi can be used unasked: nowhere zero, and positive for a solver that needs that of it.
-fn diagonal_fits(solver: &str, matrix: &Csr) -> bool {
-    let any_sign = solver.starts_with("bicgstab");
+fn diagonal_fits(matrix: &Csr, any_sign: bool) -> bool {
     matrix.is_square()
         && (0..matrix.rows()).all(|row| matrix.get(row, row).is_some_and(|d| d > 0.0 || (any_sign && d != 0.0)))
 }
@@ -292,6 +321,14 @@ impl System {
         ))?;
         out.line(format!("  format      {}", storage(&self.chosen.format.name, &self.cost())))?;
         self.chosen.lines().iter().try_for_each(|line| out.line(line))?;
+        for companion in &self.stored.companions {
+            let (name, format) = (companion.of.name(), &companion.layout.format.name);
+            let megabytes = companion.layout.bytes(bytes_of(self.choices.precision)) as f64 / 1e6;
+            let products = companion.of.products();
+            out.line(format!(
+                "  beside      {name}: {megabytes:.2} MB in {format}, {products} products an application"
+            ))?;
+        }
         out.line(format!("  conversion  {}", seconds(self.conversion_seconds)))
     }
 
@@ -308,6 +345,12 @@ impl System {
             "format": self.chosen.format.name,
             "cost": self.cost(),
             "choice": self.chosen.object(),
+            "companions": self.stored.companions.iter().map(|companion| json!({
+                "name": companion.of.name(),
+                "format": companion.layout.format.name,
+                "bytes": companion.layout.bytes(bytes_of(self.choices.precision)),
+                "products": companion.of.products(),
+            })).collect::<Vec<_>>(),
             "conversion_seconds": self.conversion_seconds,
         })
     }
@@ -321,4 +364,29 @@ pub(super) fn storage(name: &str, cost: &Cost) -> String {
         100.0 * cost.padding,
         100.0 * cost.against_ellpack
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bicgstab_of_the_library_gets_a_diagonal_of_any_sign_unasked() {
+        let any_sign = |name: &&str| library::solver(name).is_some_and(|solver| takes_any_sign(&solver));
+        assert_eq!(library::names().filter(any_sign).collect::<Vec<_>>(), ["bicgstab"]);
+    }
+
+    #[test]
+    fn a_solver_of_one_s_own_is_judged_by_what_it_declares() {
+        let renamed = |from: &str, to: &str| {
+            let text =
+                library::text(from).expect("a solver").replace(&format!("solver {from}("), &format!("solver {to}("));
+            crate::load::from_text("own.kw", text).expect("a program")
+        };
+        for (from, to, expected) in [("bicgstab", "mine", true), ("pcg_flexible", "bicgstab", false)] {
+            let own = renamed(from, to);
+            let solver = declared(&format!("{to}()"), Some(&own)).expect("declared");
+            assert_eq!(takes_any_sign(&solver), expected, "{from} under the name of {to}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use kernelwright_syntax::program::Precision;
 pub(super) fn text(out: &mut Out, solver: &Solver, report: &Report) -> Result<(), Failure> {
     let problem = solver.problem();
     let sizes: Vec<String> = problem.sizes.iter().map(usize::to_string).collect();
-    let (name, precision) = (&problem.name, precision_name(problem.precision));
+    let (name, precision) = (&problem.name, problem.precision.word());
     let (grid, device) = (sizes.join(" x "), solver.engine().describe());
     out.line(format!("{name}: {}, {precision}, {grid}, {device}", solver.engine().program().name))?;
     let rows = vec![
@@ -94,7 +94,7 @@ pub(super) fn object(solver: &Solver, report: &Report) -> Value {
         "problem": problem.name,
         "schedule": solver.engine().program().name,
         "backend": solver.engine().describe(),
-        "precision": precision_name(problem.precision),
+        "precision": problem.precision.word(),
         "sizes": problem.sizes,
         "outcome": report.outcome.name(),
         "converged": report.outcome.is_converged(),
@@ -131,15 +131,6 @@ pub(super) fn stages(stages: &Stages) -> Value {
         "load": stages.backend.load.as_secs_f64(),
         "allocate": stages.allocate.as_secs_f64(),
     })
-}
-
-/// The word of the language.
-pub(super) fn precision_name(precision: Precision) -> &'static str {
-    match precision {
-        Precision::F32 => "f32",
-        Precision::F64 => "f64",
-        Precision::Mixed => "mixed",
-    }
 }
 
 /// Bytes of a word of the vectors that a loop moves.

@@ -15,7 +15,6 @@ use super::failure::Failure;
 use super::matrix::{Chosen, Place, backend_of, format, read, storage};
 use super::out::Out;
 use super::progress::seconds;
-use super::report::precision_name;
 use crate::backend::{Backend, Target};
 use crate::inputs::npy::{self, Float};
 use crate::inputs::random;
@@ -98,7 +97,7 @@ fn variant(
 
 fn text(args: &SpmvArgs, name: &str, matrix: &Csr, measured: &Measured, out: &mut Out) -> Result<(), Failure> {
     let Measured { device, chosen, cost, conversion, time, copy, travel, .. } = measured;
-    let (precision, entries) = (precision_name(args.precision), matrix.entries());
+    let (precision, entries) = (args.precision.word(), matrix.entries());
     out.line(format!("{name}: {} x {}, {entries} entries, {precision}, {device}", matrix.rows(), matrix.columns()))?;
     out.line(format!("  format      {}", storage(&chosen.format.name, cost)))?;
     chosen.lines().iter().try_for_each(|line| out.line(line))?;
@@ -124,7 +123,7 @@ fn object(args: &SpmvArgs, name: &str, matrix: &Csr, measured: &Measured) -> Val
         "rows": matrix.rows(),
         "columns": matrix.columns(),
         "entries": matrix.entries(),
-        "precision": precision_name(args.precision),
+        "precision": args.precision.word(),
         "backend": measured.device,
         "format": measured.chosen.format.name,
         "cost": measured.cost,

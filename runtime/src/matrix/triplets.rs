@@ -28,12 +28,23 @@ pub struct Triplets {
 
 /// Sizes that are believed without entries to show for them.
 const FREE: usize = 1 << 24;
-/// Rows for an entry that are believed beyond that.
+/// Rows, or columns, for an entry that are believed beyond that.
 const SPARSEST: usize = 64;
 
 /// Whether entries speak for a size: storage grows with it, and a short file can name any number.
 pub(super) fn is_believable(size: usize, entries: usize) -> bool {
     size <= entries.saturating_mul(SPARSEST).saturating_add(FREE)
+}
+
+/// Refuses a size that entries do not speak for; `what` is of that size: rows, or columns where vectors are as long.
+pub(crate) fn believe(what: &str, size: usize, entries: usize) -> Result<(), MatrixError> {
+    if is_believable(size, entries) {
+        return Ok(());
+    }
+    Err(bad(format!(
+        "{size} {what} for so few entries ({entries}) are refused; at most {SPARSEST} for every entry are believed, \
+         beyond {FREE}"
+    )))
 }
 
 impl Triplets {
@@ -64,13 +75,7 @@ impl Triplets {
     /// # Errors
     /// More rows than the entries speak for; a sum that is not finite.
     pub fn into_csr(self) -> Result<(Csr, usize), MatrixError> {
-        if !is_believable(self.rows, self.len()) {
-            return Err(bad(format!(
-                "{} rows for so few entries ({}) are refused; at most {SPARSEST} for every entry are believed, beyond {FREE}",
-                self.rows,
-                self.len()
-            )));
-        }
+        believe("rows", self.rows, self.len())?;
         compress::compress(self)
     }
 }

@@ -251,7 +251,7 @@ impl<'l> Builder<'l> {
     /// An operator the compiler cannot handle.
     pub fn operator(&self, problem: &Problem) -> Result<math::Operator, Error> {
         match &self.stored {
-            Some((stored, facts)) => Ok(format::operator("A", &stored.layout, facts.clone())),
+            Some((stored, facts)) => Ok(format::with_companions("A", stored, facts.clone())),
             None => pipeline::operator(&self.loaded.program, problem),
         }
     }
@@ -261,8 +261,8 @@ impl<'l> Builder<'l> {
     fn words(&self, plan: &Plan, precision: Precision) -> f64 {
         let Some((stored, _)) = &self.stored else { return plan.cost.words };
         let real = bytes_of(precision);
-        let planned = stored.layout.bytes(8).max(1) as f64 / 8.0;
-        let moved = stored.layout.bytes(real) as f64 / real as f64;
+        let planned = stored.bytes(8).max(1) as f64 / 8.0;
+        let moved = stored.bytes(real) as f64 / real as f64;
         plan.cost.words + plan.cost.coefficient_words * (moved / planned - 1.0)
     }
 

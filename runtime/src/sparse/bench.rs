@@ -38,6 +38,9 @@ pub struct Measured {
     pub seconds: Option<f64>,
     /// Why not, or what is wrong with the result.
     pub failure: Option<String>,
+    /// Whether the result is wrong.
+    #[serde(skip)]
+    pub wrong: bool,
     /// Bytes that the product names, over its time.
     pub bytes_per_second: Option<f64>,
     /// The same with each entry (value and 32-bit column), row start and element of a vector counted once, whatever the
@@ -52,11 +55,7 @@ pub struct Measured {
 }
 
 fn as_word<S: serde::Serializer>(precision: &Precision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match precision {
-        Precision::F32 => "f32",
-        Precision::F64 => "f64",
-        Precision::Mixed => "mixed",
-    })
+    serializer.serialize_str(precision.word())
 }
 
 impl Measured {
@@ -67,6 +66,7 @@ impl Measured {
             precision,
             seconds: None,
             failure: None,
+            wrong: false,
             bytes_per_second: None,
             least_bytes_per_second: None,
             cost: None,
@@ -108,6 +108,16 @@ impl Reference {
         Some(format!("wrong in row {}: {:e} instead of {:e}", row + 1, y[row], self.y[row]))
     }
 }
+
+/// A name, and parts of the kernels' variant.
+type Shape = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Ways to form products of rows without padding on a CUDA device; the first is what the compiler chooses.
+const SHAPES: [Shape; 3] = [
+    ("", &[]),
+    ("cut by entries", &[("balanced", "true")]),
+    ("in strips", &[("balanced", "false"), ("row_strips", "8")]),
+];
 
 /// One matrix on its way through all formats.
 pub struct Bench<'m> {
@@ -158,18 +168,19 @@ impl<'m> Bench<'m> {
         };
         let conversion = begin.elapsed().as_secs_f64();
         let mut out = Vec::new();
-        for ((number, precision), cut) in self.precisions.iter().enumerate().flat_map(|p| [(p, false), (p, true)]) {
-            if cut && (!stored.layout.cuts() || self.target != Target::Cuda) {
-                continue;
-            }
+        let shapes = if stored.layout.cuts() && self.target == Target::Cuda { &SHAPES[..] } else { &SHAPES[..1] };
+        for ((number, precision), (shape, parts)) in
+            self.precisions.iter().enumerate().flat_map(|p| shapes.iter().map(move |shape| (p, shape)))
+        {
             let mut one = self.ours(format, number);
-            if cut {
-                (one.name, one.chosen) = (format!("{} cut by entries", format.name), false);
+            if !shape.is_empty() {
+                (one.name, one.chosen) = (format!("{} {shape}", format.name), false);
             }
             let cost = Cost::of(&stored.layout, *precision);
             one.conversion_seconds = Some(conversion);
-            match self.product(&stored, *precision, cut, open()?) {
+            match self.product(&stored, *precision, parts, open()?) {
                 Ok((seconds, fault)) => {
+                    one.wrong = fault.is_some();
                     one.failure = fault;
                     self.rate(&mut one, seconds, cost.product_bytes as f64);
                 }
@@ -189,10 +200,10 @@ impl<'m> Bench<'m> {
 
     /// Why a format is not measured, if it is not.
     fn left_out(&self, format: &Format) -> Option<String> {
-        match format::predict(format, &self.matrix.view(), 8) {
+        match format::predict(format, &self.matrix.view()) {
             Err(error) => Some(error.to_string()),
-            Ok(prediction) => {
-                let cells = prediction.layout.cells as f64 / self.matrix.entries().max(1) as f64;
+            Ok(layout) => {
+                let cells = layout.cells as f64 / self.matrix.entries().max(1) as f64;
                 (cells > MOST_CELLS).then(|| format!("left out: {cells:.1} cells for every entry"))
             }
         }
@@ -202,13 +213,11 @@ impl<'m> Bench<'m> {
         &self,
         stored: &format::Stored,
         precision: Precision,
-        cut: bool,
+        parts: &[(&str, &str)],
         backend: Box<dyn Backend>,
     ) -> Result<(f64, Option<String>), Error> {
         let mut variant = self.variant.to_vec();
-        if cut {
-            variant.push(("balanced".to_string(), "true".to_string()));
-        }
+        variant.extend(parts.iter().map(|(key, value)| (key.to_string(), value.to_string())));
         let mut product = Product::compile(stored, precision, &variant, backend)?;
         let y = product.multiply(&self.reference.x)?;
         let fault = self.reference.fault(self.matrix, &y, precision);
@@ -250,6 +259,7 @@ impl<'m> Bench<'m> {
             let mut one = blank(&format!("cusparse {}", product.algorithm));
             let y = if sorted { vendor::unsorted(self.matrix, &product.y) } else { product.y };
             one.failure = self.reference.fault(self.matrix, &y, precision);
+            one.wrong = one.failure.is_some();
             let width = bytes_of(precision) as f64;
             let cells = stored.column.len() as f64 * (width + 4.0) + 4.0 * stored.start.len() as f64;
             self.rate(&mut one, product.seconds, cells + 2.0 * stored.rows as f64 * width);

@@ -7,9 +7,9 @@
 
 use kernelwright_codegen::format::{self, Layout};
 use kernelwright_syntax::library;
-use kernelwright_syntax::program::{Coding, Format, Height, Level, Order, Precision, Program};
+use kernelwright_syntax::program::{Coding, Format, Height, Order, Precision, Program};
 
-use super::cost::{Cost, bytes_of};
+use super::cost::Cost;
 use crate::backend::Target;
 use crate::matrix::Csr;
 
@@ -127,10 +127,10 @@ impl Speeds {
 pub fn rank(matrix: &Csr, formats: &[Format], precision: Precision, target: Target) -> Ranking {
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
     for format in formats {
-        match format::predict(format, &matrix.view(), bytes_of(precision)) {
-            Ok(prediction) => {
-                let cost = Cost::predicted(&prediction, precision);
-                let (seconds, limit) = time(&prediction.layout, &cost, target);
+        match format::predict(format, &matrix.view()) {
+            Ok(layout) => {
+                let cost = Cost::of(&layout, precision);
+                let (seconds, limit) = time(&layout, &cost, target);
                 candidates.push(Candidate { format: format.clone(), cost, seconds, limit });
             }
             Err(error) => refused.push((format.name.clone(), error.to_string())),
@@ -163,16 +163,11 @@ fn time(layout: &Layout, cost: &Cost, target: Target) -> (f64, Limit) {
 
 /// Slots that one lane walks through for the longest row.
 fn longest_row(layout: &Layout, target: Target) -> f64 {
-    // Rows whose cells are contiguous are shared by as many lanes as a mean row feeds.
-    let contiguous = matches!(layout.format.nest.last(), Some(Level::Slot | Level::Entry));
-    let mean = layout.entries as f64 / layout.size.max(1) as f64;
-    let lanes = if contiguous && target == Target::Cuda { (mean / 2.0).clamp(1.0, 32.0) } else { 1.0 };
-    let mut longest = layout.longest as f64;
-    if layout.cuts() && target == Target::Cuda {
-        // Longer ones are cut by entries.
-        longest = longest.min((layout.entries as f64 / 1024.0).max(2048.0));
+    if target == Target::Host {
+        return layout.longest as f64;
     }
-    longest / lanes
+    let cut = if layout.cuts() { layout.cut_beyond() } else { u64::MAX };
+    layout.longest.min(cut) as f64 / f64::from(layout.row_lanes())
 }
 
 impl Ranking {

@@ -1,6 +1,6 @@
 //! What a stored matrix costs: bytes an entry, padding, storage against ELLPACK, vectors that travel.
 
-use kernelwright_codegen::format::{Array, Layout, Prediction, Role};
+use kernelwright_codegen::format::Layout;
 use kernelwright_syntax::program::Precision;
 use serde::Serialize;
 
@@ -34,27 +34,14 @@ impl Cost {
     /// Costs of a layout for vectors of a precision.
     pub fn of(layout: &Layout, precision: Precision) -> Cost {
         let real = bytes_of(precision);
-        let skipped = if layout.format.lengths { layout.cells - layout.entries } else { 0 };
-        let of_cell = |array: &&Array| matches!(array.role, Role::Value | Role::Column | Role::Code);
-        let cell: u64 = layout.arrays.iter().filter(of_cell).map(|array| array.kind.bytes(real)).sum();
-        let stored = layout.bytes(real);
-        Cost::with(layout, stored, stored - skipped * cell + 2 * layout.size * real, real)
-    }
-
-    /// Costs as they are predicted.
-    pub fn predicted(prediction: &Prediction, precision: Precision) -> Cost {
-        let (layout, real) = (&prediction.layout, bytes_of(precision));
-        Cost::with(layout, layout.bytes(real), prediction.product_bytes, real)
-    }
-
-    fn with(layout: &Layout, stored_bytes: u64, product_bytes: u64, real: u64) -> Cost {
+        let stored_bytes = layout.bytes(real);
         // ELLPACK stores a value and a 32-bit column in every cell.
         let ellpack = (layout.size * layout.longest * (real + 4)).max(1);
         Cost {
             entries: layout.entries,
             cells: layout.cells,
             stored_bytes,
-            product_bytes,
+            product_bytes: layout.read_bytes(real) + 2 * layout.size * real,
             bytes_per_entry: layout.bytes_per_entry(real),
             padding: layout.padding_overhead(),
             against_ellpack: stored_bytes as f64 / ellpack as f64,

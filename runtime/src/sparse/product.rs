@@ -103,11 +103,6 @@ impl Product {
         Ok(values)
     }
 
-    /// The engine below.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
     /// What a copy reaches on the back end, in bytes a second.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! then puts the matrix in its place. So solvers, preconditioners and their parameters are written as in any problem, and
 //! a program's own solvers may be used.
 
-use kernelwright_codegen::format::{self, Basis, Options, Stored};
+use kernelwright_codegen::format::{self, Basis, Options, Stored, companion};
 use kernelwright_syntax::program::{
     Format, Precision, Preconditioner, Scalar, Solver, Statement, StatementKind, VarId, Vector,
 };
@@ -21,7 +21,7 @@ pub struct Choices {
     pub name: String,
     /// A solver with its parameters, `pcg`, `chebyshev(lower = 0.1)`.
     pub solver: String,
-    /// A preconditioner, `jacobi`, `inner(chebyshev, iterations = 4)`.
+    /// A preconditioner, `jacobi`, `block_jacobi(4)`, `ssor(1.2)`, `inner(chebyshev, iterations = 4)`.
     pub preconditioner: String,
     /// Bound of the residual's norm, relative to what [`Choices::against`] says.
     pub tolerance: f64,
@@ -55,11 +55,7 @@ const OPERATOR: &str = "matrix_from_file";
 /// # Errors
 /// A solver or preconditioner that does not exist or fit.
 pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) -> Result<Loaded, Error> {
-    let precision = match choices.precision {
-        Precision::F32 => "f32",
-        Precision::F64 => "f64",
-        Precision::Mixed => "mixed",
-    };
+    let precision = choices.precision.word();
     let own = declarations.map_or("", |loaded| loaded.text.as_str());
     let Choices { solver, preconditioner, tolerance, iterations, .. } = choices;
     let text = format!(
@@ -144,12 +140,12 @@ fn insert(body: &mut [Statement], every: u32, variable: VarId, value: &Vector, p
     found
 }
 
-/// Brings a square matrix to a format for a loop: rows and columns move together, and the diagonal is stored if the
-/// preconditioner needs it.
+/// Brings a square matrix to a format for a loop: rows and columns move together, and the diagonal and what else the
+/// preconditioner needs is stored beside it.
 ///
 /// # Errors
-/// A matrix that is not square or that the format cannot store; `jacobi` with a zero on the diagonal, whose row is named
-/// (rows count from 1).
+/// A matrix that is not square or that the format cannot store; a preconditioner that divides by the diagonal with a zero
+/// there, whose row is named, or that inverts a singular block, whose first row is named (rows count from 1).
 pub fn convert(matrix: &Csr, format: &Format, preconditioner: &Preconditioner) -> Result<Stored, Error> {
     if !matrix.is_square() {
         let (rows, columns) = (matrix.rows(), matrix.columns());
@@ -157,23 +153,23 @@ pub fn convert(matrix: &Csr, format: &Format, preconditioner: &Preconditioner) -
             "a system has as many equations as unknowns, this matrix is {rows} x {columns}"
         )));
     }
-    let diagonal = uses_diagonal(preconditioner);
+    let diagonal = companion::reads_diagonal(preconditioner);
     let options = Options { basis: Basis::Permuted, diagonal };
-    let stored = format::store(format, &matrix.view(), options).map_err(|error| Error::Input(error.to_string()))?;
-    match stored.zero_diagonal {
-        Some(row) => {
-            let row = row + 1;
-            Err(Error::Input(format!("jacobi divides by the diagonal, which is zero or not stored in row {row}")))
-        }
-        None => Ok(stored),
+    let mut stored = format::store(format, &matrix.view(), options).map_err(|error| Error::Input(error.to_string()))?;
+    if let Some(row) = stored.zero_diagonal {
+        let (row, name) = (row + 1, word(preconditioner));
+        return Err(Error::Input(format!("{name} divides by the diagonal, which is zero or not stored in row {row}")));
     }
+    companion::add(&mut stored, &matrix.view(), preconditioner).map_err(|error| Error::Input(error.to_string()))?;
+    Ok(stored)
 }
 
-fn uses_diagonal(preconditioner: &Preconditioner) -> bool {
+/// The word of the language for what divides by the diagonal.
+fn word(preconditioner: &Preconditioner) -> &'static str {
     match preconditioner {
-        Preconditioner::Jacobi => true,
-        Preconditioner::Inner { preconditioner, .. } => uses_diagonal(preconditioner),
-        _ => false,
+        Preconditioner::Ssor(_) => "ssor",
+        Preconditioner::Inner { preconditioner, .. } => word(preconditioner),
+        _ => "jacobi",
     }
 }
 

@@ -106,7 +106,7 @@ fn fill(
     match (arg, stored) {
         (Arg::Status, _) => memory.write_ints(handle, &vec![0; extent as usize]).map_err(text)?,
         (_, Some(contents)) if !matches!(contents, Contents::Real(_)) => {
-            let numbers: Vec<i64> = (0..contents.len()).map(|at| contents.index(at) as i64).collect();
+            let numbers: Vec<i64> = (0..contents.len()).map(|at| contents.real(at) as i64).collect();
             memory.write_ints(handle, &numbers).map_err(text)?;
         }
         _ => {

@@ -99,6 +99,35 @@ fn formats_that_are_not_written_are_wrong_usage() {
 }
 
 #[test]
+fn more_columns_than_entries_speak_for_are_refused_where_memory_follows_them() {
+    let folder = folder("cli_matrix_wide");
+    let wide = "%%MatrixMarket matrix coordinate real general\n1 4503599627370496 1\n1 7 3\n";
+    let path = file(&folder, "wide.mtx", wide);
+    let [boeing, rutherford, npz, again] =
+        ["wide.hb", "wide.rb", "wide.npz", "again.mtx"].map(|name| folder.join(name).display().to_string());
+    let refused: [&[&str]; 6] = [
+        &["spmv", &path, "--backend", "interp"],
+        &["solve", "--matrix", &path, "--backend", "interp"],
+        &["explain", "--matrix", &path],
+        &["bench", "spmv", "--matrix", &path, "--backend", "interp"],
+        &["convert", &path, &boeing],
+        &["convert", &path, &rutherford],
+    ];
+    for args in refused {
+        let ran = run(args);
+        assert_eq!(ran.status, 1, "{args:?}: {}", ran.err);
+        let expected = format!("{path}: 4503599627370496 columns for so few entries (1) are refused");
+        assert!(ran.err.contains(&expected), "{args:?}: {}", ran.err);
+    }
+    for args in [["convert", &path, &npz], ["convert", &npz, &again]] {
+        let ran = run(&args);
+        assert_eq!(ran.status, 0, "{args:?}: {}", ran.err);
+    }
+    assert!(std::fs::read_to_string(&again).expect("written").contains("\n1 4503599627370496 1\n1 7 3e0\n"));
+    assert_eq!(run(&["info", &path]).status, 0);
+}
+
+#[test]
 fn the_boeing_formats_there_and_back() {
     let folder = folder("cli_matrix_boeing");
     let corpus = crate::matrix_corpus::folder();

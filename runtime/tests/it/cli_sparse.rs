@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::cli::{Ran, file, folder, run};
 
 /// Second differences with a stronger diagonal: symmetric, positive definite, rows of several lengths.
-fn system(rows: usize) -> String {
+pub fn system(rows: usize) -> String {
     let mut lines = Vec::new();
     for row in 1..=rows {
         lines.push(format!("{row} {row} {}", 4.0 + row as f64 / 8.0));
@@ -19,7 +19,7 @@ fn system(rows: usize) -> String {
     format!("%%MatrixMarket matrix coordinate real symmetric\n{rows} {rows} {}\n{}\n", lines.len(), lines.join("\n"))
 }
 
-fn solve(path: &str, more: &[&str]) -> Ran {
+pub fn solve(path: &str, more: &[&str]) -> Ran {
     run(&[&["solve", "--matrix", path, "--backend", "interp", "--json"], more].concat())
 }
 
@@ -178,6 +178,8 @@ fn products_are_measured_side_by_side() {
     }
     let unknown = run(&["bench", "spmv", "--kind", "none"]);
     assert!(unknown.status == 2 && unknown.err.contains("there are poisson7"), "{}", unknown.err);
+    let large = run(&["bench", "spmv", "--scale", "1e14"]);
+    assert!(large.status == 2 && large.err.contains("it is between 0 and 100"), "{}", large.err);
     let read = run(&["bench", "read", "--scale", "1e-3", "--runs", "1", "--json"]);
     assert!(read.json()["read"][0]["megabytes_per_second_and_thread"].as_f64().expect("a speed") > 0.0);
 }

@@ -40,4 +40,5 @@ mod solve_mixed;
 mod solve_random;
 mod tune_search;
 mod solve_schedules;
+mod sparse_preconditioners;
 mod sparse_product;

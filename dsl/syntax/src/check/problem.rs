@@ -15,6 +15,10 @@ use crate::source::Span;
 
 /// Deepest nesting of inner solvers.
 const DEEPEST: usize = 8;
+/// Rows of the largest block that block Jacobi inverts.
+const MOST_BLOCK: u64 = 32;
+/// Words for preconditioners.
+const PRECONDITIONERS: [&str; 6] = ["identity", "jacobi", "line", "block_jacobi", "ssor", "inner"];
 
 /// A problem being checked.
 struct Build<'a> {
@@ -411,7 +415,19 @@ impl<'a> Build<'a> {
             ("identity", []) => Preconditioner::Identity,
             ("jacobi", []) => Preconditioner::Jacobi,
             ("line", [Argument { name: None, value }]) => Preconditioner::Line(self.letter(value, operator)?),
+            ("block_jacobi", [Argument { name: None, value }]) => {
+                let size = whole(value, "the number of rows of a block", 1..=MOST_BLOCK, self.errors)?;
+                Preconditioner::BlockJacobi(u32::try_from(size).ok()?)
+            }
+            ("ssor", []) => Preconditioner::Ssor(1.0),
+            ("ssor", [Argument { name: None, value }]) => Preconditioner::Ssor(self.relaxation(value)?),
             ("inner", _) => self.inner(&name, arguments, operator, depth)?,
+            ("block_jacobi" | "ssor", _) => {
+                let help = if name.text == "ssor" { "write `ssor` or `ssor(1.2)`" } else { "write `block_jacobi(4)`" };
+                let message = format!("`{}` takes a number", name.text);
+                self.errors.push(Diagnostic::new("arguments", value.span, message).help(help));
+                return None;
+            }
             ("identity" | "jacobi", _) => {
                 self.report("arguments", value.span, format!("`{}` takes no arguments", name.text));
                 return None;
@@ -422,7 +438,7 @@ impl<'a> Build<'a> {
                 return None;
             }
             _ => {
-                self.errors.push(unknown_word(&name, "a preconditioner", &["identity", "jacobi", "line", "inner"]));
+                self.errors.push(unknown_word(&name, "a preconditioner", &PRECONDITIONERS));
                 return None;
             }
         };
@@ -433,6 +449,18 @@ impl<'a> Build<'a> {
             self.errors.push(error.help("a solver that does names a second operator: `solver s(A: any, M: any)`"));
         }
         Some(found)
+    }
+
+    /// A factor of over-relaxation: the sweeps converge for none outside (0, 2) (Kahan 1958).
+    fn relaxation(&mut self, value: &'a AstExpr) -> Option<f64> {
+        let factor = number(value, self.errors)?;
+        if factor > 0.0 && factor < 2.0 {
+            return Some(factor);
+        }
+        let error =
+            Diagnostic::new("bad-number", value.span, "the factor of `ssor` is between 0 and 2, neither of them");
+        self.errors.push(error.help("write `ssor(1.2)`"));
+        None
     }
 
     fn letter(&mut self, value: &AstExpr, operator: &Operator) -> Option<usize> {

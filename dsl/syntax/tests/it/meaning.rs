@@ -176,6 +176,16 @@ fn problems_bind_everything() {
     assert_eq!((params.as_slice(), preconditioner.as_ref()), (&[0.1, 0.0][..], &Preconditioner::Line(1)));
 }
 
+#[test]
+fn preconditioners_of_matrices_have_a_number() {
+    let of = |text: &str| {
+        program(&PROBLEM.replace("inner(chebyshev(lower = 0.1), iterations = 4, preconditioner = line(j))", text))
+    };
+    let found = |text: &str| of(text).problems[0].preconditioner.clone();
+    assert_eq!(found("block_jacobi(4)"), Preconditioner::BlockJacobi(4));
+    assert_eq!([found("ssor"), found("ssor(1.5)")], [1.0, 1.5].map(Preconditioner::Ssor));
+}
+
 fn with(overrides: &[(&str, f64)]) -> Result<Problem, String> {
     let overrides: Vec<(String, f64)> = overrides.iter().map(|(name, value)| (name.to_string(), *value)).collect();
     program(PROBLEM).problem_with(0, &overrides).map_err(|errors| errors.to_string())

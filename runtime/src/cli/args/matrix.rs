@@ -20,7 +20,8 @@ pub(in super::super) struct MatrixArgs {
     /// positive diagonal, minres for another symmetric one, bicgstab otherwise.
     #[arg(long, value_name = "SOLVER", requires = "matrix")]
     pub(in super::super) solver: Option<String>,
-    /// identity, jacobi, or inner(SOLVER, iterations=N); by default jacobi where the diagonal allows it.
+    /// identity, jacobi, block_jacobi(B), ssor(W), or inner(SOLVER, iterations=N); by default jacobi where the solver takes a
+    /// preconditioner and the diagonal allows it.
     #[arg(long, value_name = "NAME", requires = "matrix")]
     pub(in super::super) preconditioner: Option<String>,
     /// Compute the residual anew, b - A x, every N iterations, and keep the directions.

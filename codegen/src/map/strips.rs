@@ -1,0 +1,193 @@
+//! Products of rows that lie one after another, read in strips: a block's lanes take its entries side by side, wherever
+//! rows begin, and leave the terms in shared memory, where the lane of every row adds up its own.
+//!
+//! After Greathouse and Daga 2014 (CSR-Stream), with strips instead of blocks of few enough entries, so that rows may be
+//! of any length. Against lanes that share a row: loads are aligned and many at a time, and the start of a row is read
+//! once. A row's terms are added in the order of the matrix, by one lane.
+
+use super::MapError;
+use super::context::{Context, Made};
+use super::eval::{Eval, Guarding, largest, load_at};
+use super::fold;
+use super::point::{Blocks, inside};
+use super::slots::Product;
+use super::sums::{Accumulators, GROUP, Places};
+use crate::format::layout::{Layout, Role};
+use crate::kernel::{BufferId, Cmp, Element, Expr, IndexWidth, LoopKind, Scope, Space, Stmt, VarId};
+use crate::loops::Sweep;
+
+/// Shared memory that every device gives a block.
+const SHARED: u64 = 48 << 10;
+
+/// Whether products can be formed in strips: those of the operator's own matrix, whose rows have no padding.
+pub(super) fn fits(products: &[Product], layout: &Layout) -> bool {
+    layout.cuts() && layout.entries > 0 && !products.is_empty() && products.iter().all(|p| p.companion.is_none())
+}
+
+/// Maps a sweep, with so many entries of a strip for every lane.
+pub(super) fn kernel(
+    cx: &mut Context,
+    sweep: &Sweep,
+    products: &[Product],
+    layout: &Layout,
+    items: u32,
+) -> Result<Made, MapError> {
+    let variant = &cx.options.variant;
+    let block = variant.block[0] * variant.block[1];
+    let tiles = layout.size.div_ceil(u64::from(block));
+    let steps = variant.chunk.min(tiles);
+    let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
+    if blocks.count() > largest(IndexWidth::I32) as u64 {
+        return Err(MapError::Variant("more blocks than a launch can have".into()));
+    }
+    let words = words(cx.options.precision, products.len(), u64::from(block * items))?;
+    let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
+    let sums = Accumulators::declare(&mut eval);
+    let terms = products.iter().map(|product| {
+        let name = format!("{}_terms", sweep.values[product.value.0].name);
+        eval.b.local(&name, Space::Shared, cx.options.precision, words)
+    });
+    let terms: Vec<BufferId> = terms.collect();
+    let strips = Strips { products, terms, layout, block: i64::from(block), items: i64::from(items) };
+    let step = (steps > 1).then(|| eval.open_loop("step"));
+    let number = fold::mul(blocks.tile(0), fold::int(steps as i64));
+    let number = step.map_or(number.clone(), |step| fold::add(number, fold::var(step)));
+    let first = fold::var(eval.b.bind_here("first_row", fold::mul(number, fold::int(i64::from(block)))));
+    let totals = strips.totals(&mut eval, &first)?;
+    strips.rows(&mut eval, &sums, first, &totals, tiles.is_multiple_of(steps))?;
+    if let Some(step) = step {
+        eval.close_loop(step, fold::int(0), fold::int(steps as i64), 1, LoopKind::Sequential);
+    }
+    sums.finish(&mut eval.b, &mut places, Expr::Lane(0), block, blocks.number());
+    eval.b.doc.push(format!("{block} rows a block, {steps} times; their entries in strips of {}", block * items));
+    let (mut kernel, args) = eval.b.finish(blocks.grid(), [block, 1, 1], cx.index);
+    kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
+    Ok((kernel, args))
+}
+
+/// Places for the terms of a strip. Lanes that read rows of an even number of entries would meet in few banks: every group
+/// of terms is followed by a free place.
+fn words(element: Element, products: usize, strip: u64) -> Result<u64, MapError> {
+    let words = strip + strip / u64::from(GROUP);
+    let bytes = if element == Element::F32 { 4 } else { 8 };
+    if products as u64 * words * bytes > SHARED {
+        return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
+    }
+    Ok(words)
+}
+
+/// How a block reads its entries.
+struct Strips<'p> {
+    products: &'p [Product],
+    /// Terms of a strip, one buffer a product.
+    terms: Vec<BufferId>,
+    layout: &'p Layout,
+    /// Lanes, and rows at a time.
+    block: i64,
+    /// Entries of a strip for every lane.
+    items: i64,
+}
+
+/// Where a term lies in shared memory.
+fn place(position: &Expr) -> Expr {
+    fold::add(position.clone(), fold::div(position.clone(), fold::int(i64::from(GROUP))))
+}
+
+impl Strips<'_> {
+    /// Sums of the own row's products; of no row beyond the last.
+    fn totals(&self, eval: &mut Eval, first: &Expr) -> Result<Vec<VarId>, MapError> {
+        let start = eval.stored(Role::ChunkStart)?;
+        let size = fold::int(self.layout.size as i64);
+        let start_of = |eval: &mut Eval, name: &str, row: Expr| {
+            let row = fold::min(row, size.clone());
+            fold::var(eval.b.bind_here(name, load_at(start, row)))
+        };
+        let begin = start_of(eval, "begin", first.clone());
+        let end = start_of(eval, "end", fold::add(first.clone(), fold::int(self.block)));
+        let lane = fold::add(first.clone(), Expr::Lane(0));
+        let from = start_of(eval, "row_begin", lane.clone());
+        let to = start_of(eval, "row_end", fold::add(lane, fold::int(1)));
+        let zero = fold::real(0.0, eval.cx.real);
+        let name = |p: &Product| format!("{}_total", eval.sweep.values[p.value.0].name);
+        let names: Vec<String> = self.products.iter().map(name).collect();
+        let totals: Vec<VarId> = names.iter().map(|name| eval.b.declare(name, zero.clone())).collect();
+        for product in self.products {
+            if let Some(text) = &eval.sweep.values[product.value.0].text {
+                eval.quote(text);
+            }
+        }
+        // The first strip begins where memory transactions do.
+        let aligned = fold::sub(begin.clone(), fold::rem(begin.clone(), fold::int(i64::from(GROUP))));
+        let strip = eval.open_loop("strip");
+        self.form(eval, strip, &begin, &end)?;
+        eval.b.push(Stmt::Barrier(Scope::Block));
+        self.add_up(eval, strip, from, to, &totals);
+        eval.b.push(Stmt::Barrier(Scope::Block));
+        eval.close_loop(strip, aligned, end, self.block * self.items, LoopKind::Sequential);
+        Ok(totals)
+    }
+
+    /// The terms of a strip. Lanes before the first entry and beyond the last take one of them and leave zero, so that
+    /// no branch stands between loads.
+    fn form(&self, eval: &mut Eval, strip: VarId, begin: &Expr, end: &Expr) -> Result<(), MapError> {
+        let (column, values) = (eval.stored(Role::Column)?, eval.stored(Role::Value)?);
+        let zero = fold::real(0.0, eval.cx.real);
+        let item = eval.open_loop("item");
+        let position = fold::add(fold::mul(fold::var(item), fold::int(self.block)), Expr::Lane(0));
+        let position = fold::var(eval.b.bind_here("position", position));
+        let at = fold::var(eval.b.bind_here("at", fold::add(fold::var(strip), position.clone())));
+        let within = fold::and(
+            fold::compare(Cmp::Ge, at.clone(), begin.clone()),
+            fold::compare(Cmp::Lt, at.clone(), end.clone()),
+        );
+        let near = fold::min(at, fold::sub(end.clone(), fold::int(1)));
+        let near = fold::var(eval.b.bind_here("entry_at", near));
+        let here = eval.known_column(self.layout, load_at(column, near.clone()));
+        let entry = eval.b.bind("entry", load_at(values, near));
+        for (product, &terms) in self.products.iter().zip(&self.terms) {
+            let term = eval.slot_term(product.reading, &entry, here)?;
+            let value = fold::select(within.clone(), term, zero.clone());
+            eval.b.push(Stmt::Store { buffer: terms, index: place(&position), value });
+        }
+        eval.close_loop(item, fold::int(0), fold::int(self.items), 1, LoopKind::Unroll(0));
+        Ok(())
+    }
+
+    /// The own row's terms of a strip.
+    fn add_up(&self, eval: &mut Eval, strip: VarId, from: Expr, to: Expr, totals: &[VarId]) {
+        let origin = fold::var(strip);
+        // Positions within the strip; a row that begins before it has been added so far.
+        let begun = fold::compare(Cmp::Lt, from.clone(), origin.clone());
+        let from = fold::select(begun, fold::int(0), fold::sub(from, origin.clone()));
+        let to = fold::min(fold::sub(to, origin), fold::int(self.block * self.items));
+        let position = eval.open_loop("position");
+        for (&total, &terms) in totals.iter().zip(&self.terms) {
+            let term = load_at(terms, place(&fold::var(position)));
+            eval.b.push(Stmt::Assign(total, fold::add(fold::var(total), term)));
+        }
+        eval.close_loop(position, from, to, 1, LoopKind::Sequential);
+    }
+
+    /// The vector work of the block's rows.
+    fn rows(
+        &self,
+        eval: &mut Eval,
+        sums: &Accumulators,
+        first: Expr,
+        totals: &[VarId],
+        covers: bool,
+    ) -> Result<(), MapError> {
+        let size = eval.cx.size(0);
+        let own = eval.b.bind_here("row", fold::add(first, Expr::Lane(0)));
+        eval.frame.own = vec![own];
+        eval.frame.know(own, (0, size as i64 - 1));
+        let whole = covers && size.is_multiple_of(self.block as u64);
+        inside(eval, &[(0, own, whole)], |eval| {
+            for (product, &total) in self.products.iter().zip(totals) {
+                eval.known.insert((product.value, 0), fold::var(total));
+            }
+            sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)
+        })
+    }
+}
