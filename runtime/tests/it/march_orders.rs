@@ -48,7 +48,8 @@ fn error(wave: &Wave, order: u32, n: u32, cut: &str) -> f64 {
         parts.map(|part| format!("{word} {} ", part.trim())).collect()
     };
     let (initial, exact) = (prefixed("initial").replace("(1 + t)*", ""), prefixed("exact"));
-    let (side, until) = (1.0 / f64::from(n), 0.3 / f64::from(order + 1));
+    let scale = if order > 7 { 0.2 } else { 0.3 };
+    let (side, until) = (1.0 / f64::from(n), scale / f64::from(order + 1));
     let bound = bound(&format!(
         "{system} problem p {{ system {name}(N = {order}); {initial} {exact} until {until};
         mesh box(nx = {n}, ny = 1, nz = 1, high = [1, {side}, {side}], periodic = [x, y, z], cut = {cut}); }}"
@@ -62,9 +63,9 @@ fn error(wave: &Wave, order: u32, n: u32, cut: &str) -> f64 {
 }
 
 /// On rows of n and of m cubes.
-fn converges(order: u32, n: u32, m: u32) {
-    for wave in &WAVES {
-        for cut in ["diagonal", "centred"] {
+fn converges(order: u32, (n, m): (u32, u32), waves: &[Wave], cuts: &[&str]) {
+    for wave in waves {
+        for cut in cuts {
             let errors = [n, m].map(|n| error(wave, order, n, cut));
             let found = (errors[0] / errors[1]).ln() / (f64::from(m) / f64::from(n)).ln();
             assert!(found > f64::from(order) + 0.6, "{} {cut}, order {order}: {found}, {errors:?}", wave.name);
@@ -72,17 +73,26 @@ fn converges(order: u32, n: u32, m: u32) {
     }
 }
 
+const CUTS: [&str; 2] = ["diagonal", "centred"];
+
 #[test]
 fn low_orders_converge() {
-    [(1, 4, 8), (2, 4, 8), (3, 3, 6)].into_iter().for_each(|(order, n, m)| converges(order, n, m));
+    [(1, (4, 8)), (2, (4, 8)), (3, (3, 6))]
+        .into_iter()
+        .for_each(|(order, sizes)| converges(order, sizes, &WAVES, &CUTS));
 }
 
 #[test]
 fn middle_orders_converge() {
-    [(4, 2, 4), (5, 2, 3), (6, 1, 2)].into_iter().for_each(|(order, n, m)| converges(order, n, m));
+    [(4, (2, 4)), (5, (2, 3)), (6, (1, 2))]
+        .into_iter()
+        .for_each(|(order, sizes)| converges(order, sizes, &WAVES, &CUTS));
 }
 
+/// Not all of them: a step of order 9 takes forty times as long as one of order 4. (Order 7 is among the kernels' cases.)
 #[test]
 fn high_orders_converge() {
-    [(7, 2, 3), (8, 1, 2), (9, 2, 3)].into_iter().for_each(|(order, n, m)| converges(order, n, m));
+    converges(8, (1, 2), &WAVES, &CUTS[..1]);
+    converges(8, (1, 2), &WAVES[..1], &CUTS[1..]);
+    converges(9, (2, 3), &WAVES[..1], &CUTS[..1]);
 }
