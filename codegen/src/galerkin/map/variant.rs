@@ -114,10 +114,14 @@ impl Variant {
     /// a block has some 128 to 256 lanes, as few of them as possible idle in the last warp.
     fn for_gpu(base: Variant, purpose: &Purpose) -> Variant {
         let nodes = node_count(purpose.order);
+        // Where arithmetic is the limit, a quarter of the multiplications pays (measured in docs/performance.md).
+        let symmetric = purpose.order >= 5;
+        let double = purpose.precision == Element::F64;
         // Matrices that no first-level cache holds are to be used for more elements when they come.
         let large = (3 * nodes + 4 * face_node_count(purpose.order)) * nodes * 4 > 160 * 1024;
-        let sums = if large { 96 } else { 48 } / if purpose.precision == Element::F64 { 2 } else { 1 };
+        let sums = if large { 96 } else { 48 } / if double { 2 } else { 1 };
         let inline = match (sums / (3 * purpose.components)).clamp(1, 4) {
+            _ if symmetric => 1 + u32::from(double || purpose.order >= 7),
             3 => 2,
             n => n as u32,
         };
@@ -126,9 +130,10 @@ impl Variant {
             // In percent of the lanes; small differences do not count.
             (lanes.next_multiple_of(32) - lanes) * 100 / lanes / 2
         };
-        let range = (128 / nodes).max(1)..=(256 / nodes).max(if nodes > 128 { 2 } else { 1 });
+        let most = if symmetric && nodes > 64 { 1 } else { (256 / nodes).max(if nodes > 128 { 2 } else { 1 }) };
+        let range = (128 / nodes).clamp(1, most)..=most;
         let parallel = range.min_by_key(idle).unwrap_or(1) as u32;
-        let mut variant = Variant { parallel, inline, ..base };
+        let mut variant = Variant { parallel, inline, symmetric, ..base };
         while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
             variant.parallel -= 1;
         }
@@ -171,12 +176,12 @@ impl Variant {
         for (rows, inline) in [(1, 2), (2, 1), (2, 2), (1, 1)] {
             for lanes in [112, 224] {
                 let parallel = (rows as usize * lanes / nodes).max(1) as u32;
-                list.push(Variant { symmetric: true, rows, inline, parallel, ..*base });
+                list.push(Variant { symmetric: !base.symmetric, rows, inline, parallel, ..*base });
             }
         }
         list.push(Variant { geometry: Geometry::Vertices, ..*base });
         list.push(Variant { matrices: Home::Shared, sequential: 4, ..*base });
-        list.push(Variant { fields: Home::Cache, ..*base });
+        list.push(Variant { fields: Home::Cache, symmetric: false, ..*base });
         list.extend([Fusion::Two, Fusion::Three].map(|fusion| Variant { fusion, ..*base }));
         list
     }
