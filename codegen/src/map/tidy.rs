@@ -40,20 +40,26 @@ fn count(body: &[Stmt], vars: usize) -> Vec<usize> {
     uses
 }
 
-/// Private buffers that nothing is loaded from.
+/// Buffers of lanes and blocks that nothing is loaded from.
 fn unread(kernel: &Kernel) -> BTreeSet<BufferId> {
     let numbers = 0..kernel.buffers.len();
     let mut unread: BTreeSet<BufferId> =
-        numbers.filter(|&n| kernel.buffers[n].space == Space::Private).map(BufferId).collect();
+        numbers.filter(|&n| kernel.buffers[n].space != Space::Global).map(BufferId).collect();
     each_expr(&kernel.body, &mut |e| {
         if let Expr::Load(b, _) = e {
             unread.remove(b);
         }
     });
+    each_stmt(&kernel.body, &mut |s| {
+        if let Stmt::LoadWide { buffer, .. } | Stmt::AtomicAdd { buffer, .. } = s {
+            unread.remove(buffer);
+        }
+    });
     unread
 }
 
-/// Removes assignments of unused variables, stores to private buffers that nobody reads, empty branches and loops.
+/// Removes assignments of unused variables, stores to buffers of lanes and blocks that nobody reads, empty branches and
+/// loops.
 fn drop_unused(body: &mut Vec<Stmt>, uses: &[usize], unread: &BTreeSet<BufferId>) -> bool {
     let mut changed = false;
     for stmt in body.iter_mut() {
@@ -69,7 +75,7 @@ fn drop_unused(body: &mut Vec<Stmt>, uses: &[usize], unread: &BTreeSet<BufferId>
     let before = body.len();
     body.retain(|stmt| match stmt {
         Stmt::Let(v, _) | Stmt::Declare(v, _) | Stmt::Assign(v, _) => uses[v.0] > 0,
-        Stmt::Store { buffer, .. } => !unread.contains(buffer),
+        Stmt::Store { buffer, .. } | Stmt::StoreWide { buffer, .. } => !unread.contains(buffer),
         Stmt::For { body, .. } => !silent(body),
         Stmt::If { then, otherwise, .. } => !(silent(then) && silent(otherwise)),
         _ => true,
