@@ -131,25 +131,20 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         if finish == Some(Finish::Own) {
             closing.remove(&SweepId(number));
         }
-        let closed = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
+        context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
+        let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let make = |context: &mut Context| match sweep.granule {
-            Granule::Line(axis) if sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..))) => {
-                line::kernel(context, SweepId(number), axis)
-            }
+            Granule::Line(axis) if solves => line::kernel(context, SweepId(number), axis),
             _ => point::kernel(context, SweepId(number)),
         };
         let buffers = context.buffers.len();
-        // Whoever leaves it open has sums finished by the last of few blocks; how many there are, the kernel knows.
-        context.closing = closed.filter(|_| finish.is_some());
         let mut made = make(&mut context)?;
-        if closed.is_some() && finish.is_none() {
-            if made.0.grid.iter().product::<u64>() > FEW_BLOCKS {
-                closing.remove(&SweepId(number));
-            } else {
-                context.closing = closed;
-                context.buffers.truncate(buffers);
-                made = make(&mut context)?;
-            }
+        let many = made.0.grid.iter().product::<u64>() > FEW_BLOCKS && finish.is_none();
+        if many && closing.remove(&SweepId(number)).is_some() {
+            // Too many blocks to let each of them wait for its stores.
+            context.closing = None;
+            context.buffers.truncate(buffers);
+            made = make(&mut context)?;
         }
         made.0.streamed = streams::streamed(&context, SweepId(number), &made);
         sweeps.push(vec![made]);
