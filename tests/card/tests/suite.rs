@@ -19,16 +19,16 @@ fn all_pass(choice: Choice, random: u64) {
 
 #[test]
 fn host() {
-    all_pass(Choice::Host, 80);
+    all_pass(Choice::Host, 40);
 }
 
 /// CUDA kernels without a card: what the interpreter accepts has no races and reads nothing outside.
 #[test]
 fn interpreted_cuda() {
-    all_pass(Choice::Interp(Target::Cuda), 80);
+    all_pass(Choice::Interp(Target::Cuda), 40);
 }
 
 #[test]
 fn interpreted_host() {
-    all_pass(Choice::Interp(Target::Host), 40);
+    all_pass(Choice::Interp(Target::Host), 20);
 }
