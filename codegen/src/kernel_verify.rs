@@ -27,6 +27,8 @@ use crate::kernel_walk::{each_expr, each_stmt};
 
 /// Bytes of shared memory a block may have on any device we print for.
 pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
+/// Shared memory that arrays declared in a kernel may take; more has to be asked for at launch.
+pub const STATIC_SHARED_BYTES: u64 = 48 << 10;
 
 /// A violated invariant: a bug of the pass before.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -79,7 +79,7 @@ pub fn units(target: Target) -> Vec<Unit> {
         for precision in [Element::F32, Element::F64] {
             let kernels = kernels(&system, target, precision, order, |_| ());
             let name = format!("maxwell_{order} {precision:?}").to_lowercase();
-            units.push(Unit { name, source: source(&kernels, target), kernels, usual: true });
+            units.push(Unit { name, kernels, usual: true });
         }
     }
     units

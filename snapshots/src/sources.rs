@@ -14,8 +14,6 @@ use crate::cases::Golden;
 pub struct Unit {
     /// Example and precision.
     pub name: String,
-    /// The source.
-    pub source: String,
     /// The kernels in it.
     pub kernels: Vec<Kernel>,
     /// Whether it runs when nobody asks for a schedule: the preferred one, the textbook's, element kernels, shapes.
@@ -25,8 +23,8 @@ pub struct Unit {
 impl Unit {
     /// A golden text that is a source for itself.
     pub fn of(golden: Golden) -> Option<Unit> {
-        let Golden { name, text, kernels, .. } = golden;
-        (!kernels.is_empty()).then_some(Unit { name, source: text, kernels, usual: true })
+        let Golden { name, kernels, .. } = golden;
+        (!kernels.is_empty()).then_some(Unit { name, kernels, usual: true })
     }
 }
 
@@ -52,7 +50,7 @@ pub fn units(target: Target) -> Vec<Unit> {
                 }
                 if !chosen.is_empty() {
                     let name = format!("{name} {precision:?}{}", if usual { "" } else { " others" }).to_lowercase();
-                    units.push(Unit { name, source: source(&chosen, target), kernels: chosen, usual });
+                    units.push(Unit { name, kernels: chosen, usual });
                 }
             }
         }

@@ -17,7 +17,7 @@ else
     small="48 48 32" large="96 96 64" budget=40s long=60s short=20s scale=0.003
 fi
 
-# The two lines of a tune's final, and how long it took.
+# How long a tune took, the two lines of its final and what it chose.
 tune() {
     name=$1
     shift
@@ -27,7 +27,7 @@ tune() {
     sed -n '/^$/,$p' "$out/$name.txt" | grep -E '^  (schedule|format|kernels)' | tail -1
 }
 
-# Seconds of an iteration in thousandths of a millisecond.
+# Seconds of an iteration.
 iteration() {
     "$command" bench "$program" --backend "$backend" --runs 3 --json "$@" 2>> "$out/bench.log" |
         grep -m1 '"seconds_per_iteration"' | tr -d ' ,' | cut -d: -f2

@@ -14,8 +14,8 @@
 use kernelwright_syntax::library;
 use kernelwright_syntax::program::Preconditioner;
 
+use super::compressed::Compressed;
 use super::layout::{Array, Kind, Layout, Role};
-use super::order::inverse;
 use super::store::{Basis, Contents, Options, Stored, store};
 use super::{FormatError, Matrix};
 
@@ -112,61 +112,20 @@ fn has(stored: &Stored, of: &Derived) -> bool {
     stored.companions.iter().any(|companion| companion.of == *of)
 }
 
-/// Compressed rows of a matrix that is made here.
-#[derive(Debug, Default)]
-struct Rows {
-    starts: Vec<usize>,
-    column: Vec<usize>,
-    value: Vec<f64>,
-}
-
-impl Rows {
-    fn new() -> Rows {
-        Rows { starts: vec![0], ..Rows::default() }
-    }
-
-    fn end(&mut self) {
-        self.starts.push(self.column.len());
-    }
-
-    fn push(&mut self, column: usize, value: f64) {
-        self.column.push(column);
-        self.value.push(value);
-    }
-
-    /// Row and column r become `order[r]` of the given ones.
-    fn permuted(&self, order: &[u64]) -> Rows {
-        let inverse = inverse(order);
-        let mut out = Rows::new();
-        let mut row: Vec<(usize, f64)> = Vec::new();
-        for &given in order {
-            let range = self.starts[given as usize]..self.starts[given as usize + 1];
-            row.clear();
-            row.extend(range.map(|at| (inverse[self.column[at]] as usize, self.value[at])));
-            row.sort_unstable_by_key(|entry| entry.0);
-            row.iter().for_each(|&(column, value)| out.push(column, value));
-            out.end();
-        }
-        out
-    }
-}
-
 /// Stores a companion in a format of the library that moves no rows, in the order of the matrix.
 fn push(
     stored: &mut Stored,
     of: Derived,
-    mut rows: Rows,
+    mut rows: Compressed,
     format: &str,
     mut step: Option<Vec<f64>>,
 ) -> Result<(), FormatError> {
     if let Some(order) = &stored.order {
-        rows = rows.permuted(order);
+        rows = Compressed::moved(&rows.view(rows.rows()), order);
         step = step.map(|step| order.iter().map(|&row| step[row as usize]).collect());
     }
-    let columns = rows.starts.len() - 1;
     let format = library::format(format).expect("invariant: the library's formats are declared");
-    let view = Matrix { columns, starts: &rows.starts, column: &rows.column, value: &rows.value };
-    let mut made = store(&format, &view, Options { basis: Basis::Given, diagonal: false })?;
+    let mut made = store(&format, &rows.view(rows.rows()), Options { basis: Basis::Given, diagonal: false })?;
     if let Some(step) = step {
         made.layout.arrays.push(Array { role: Role::Step, kind: Kind::Real, len: made.layout.size });
         made.contents.push(Contents::Real(step));
@@ -177,8 +136,8 @@ fn push(
 }
 
 /// The inverses of the diagonal blocks, the last of which may be smaller.
-fn block_inverses(matrix: &Matrix<'_>, size: usize) -> Result<Rows, FormatError> {
-    let mut out = Rows::new();
+fn block_inverses(matrix: &Matrix<'_>, size: usize) -> Result<Compressed, FormatError> {
+    let mut out = Compressed::new();
     let mut first = 0;
     while first < matrix.rows() {
         let count = size.min(matrix.rows() - first);
@@ -277,13 +236,11 @@ fn colours(matrix: &Matrix<'_>) -> Vec<u32> {
 }
 
 /// E or F: entries at columns of smaller, or larger, colours over the diagonal, times w.
-fn triangle(matrix: &Matrix<'_>, colours: &[u32], relaxation: f64, backward: bool) -> Rows {
-    let mut out = Rows::new();
+fn triangle(matrix: &Matrix<'_>, colours: &[u32], relaxation: f64, backward: bool) -> Compressed {
+    let mut out = Compressed::new();
     for row in 0..matrix.rows() {
-        let range = matrix.entries_of(row);
-        let diagonal = matrix.column[range.clone()].binary_search(&row);
-        let diagonal = diagonal.map_or(0.0, |at| matrix.value[range.start + at]);
-        for at in range {
+        let diagonal = matrix.diagonal(row);
+        for at in matrix.entries_of(row) {
             let column = matrix.column[at];
             let (here, there) = (colours[row], colours[column]);
             if if backward { there > here } else { there < here } {

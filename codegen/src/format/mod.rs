@@ -41,6 +41,7 @@
 pub mod layout;
 pub mod order;
 pub mod delta;
+mod compressed;
 pub mod store;
 pub mod decode;
 pub mod predict;
@@ -81,6 +82,13 @@ impl Matrix<'_> {
     /// Entries of a row, of which those beyond the last are empty: places in `column` and `value`.
     pub fn entries_of(&self, row: usize) -> std::ops::Range<usize> {
         if row < self.rows() { self.starts[row]..self.starts[row + 1] } else { 0..0 }
+    }
+
+    /// The entry of a row on the diagonal; zero if none is stored.
+    pub fn diagonal(&self, row: usize) -> f64 {
+        let range = self.entries_of(row);
+        let place = self.column[range.clone()].binary_search(&row);
+        place.map_or(0.0, |at| self.value[range.start + at])
     }
 
     /// Number of entries of every row up to [`Matrix::size`].

@@ -5,9 +5,9 @@
 
 use kernelwright_syntax::program::{Base, Coding, Format, Level};
 
+use super::compressed::Compressed;
 use super::delta::{self, Cell};
 use super::layout::{self, Arranged, Array, Kind, Layout, Role, Starts};
-use super::order::inverse;
 use super::{Companion, FormatError, Matrix};
 
 /// What is wanted beside the matrix.
@@ -145,25 +145,7 @@ enum Rows {
     /// Those of the matrix, in the order of the format.
     Given,
     /// Copies, in order: their columns moved.
-    Moved { starts: Vec<usize>, column: Vec<usize>, value: Vec<f64> },
-}
-
-impl Rows {
-    fn moved(matrix: &Matrix<'_>, order: &[u64]) -> Rows {
-        let inverse = inverse(order);
-        let (mut starts, mut column, mut value) = (vec![0], Vec::new(), Vec::new());
-        let mut entries: Vec<(usize, f64)> = Vec::new();
-        for &given in order {
-            let range = matrix.entries_of(given as usize);
-            entries.clear();
-            entries.extend(range.map(|at| (inverse[matrix.column[at]] as usize, matrix.value[at])));
-            entries.sort_unstable_by_key(|entry| entry.0);
-            column.extend(entries.iter().map(|entry| entry.0));
-            value.extend(entries.iter().map(|entry| entry.1));
-            starts.push(column.len());
-        }
-        Rows::Moved { starts, column, value }
-    }
+    Moved(Compressed),
 }
 
 /// A conversion under way.
@@ -191,7 +173,7 @@ impl<'m> Writer<'m> {
     fn new(matrix: &'m Matrix<'m>, arranged: Arranged, options: Options) -> Writer<'m> {
         let Arranged { layout, order, slots } = arranged;
         let moves = order.as_deref().filter(|_| options.basis == Basis::Permuted);
-        let rows = moves.map_or(Rows::Given, |order| Rows::moved(matrix, order));
+        let rows = moves.map_or(Rows::Given, |order| Rows::Moved(Compressed::moved(matrix, order)));
         let contents = layout.arrays.iter().map(Contents::zeros).collect();
         let diagonal = if options.diagonal { vec![0.0; layout.size as usize] } else { Vec::new() };
         Writer {
@@ -282,10 +264,7 @@ impl<'m> Writer<'m> {
                 let range = self.matrix.entries_of(self.given(row));
                 (&self.matrix.column[range.clone()], &self.matrix.value[range])
             }
-            Rows::Moved { starts, column, value } => {
-                let range = starts[row as usize]..starts[row as usize + 1];
-                (&column[range.clone()], &value[range])
-            }
+            Rows::Moved(moved) => moved.row(row as usize),
         }
     }
 
@@ -293,9 +272,7 @@ impl<'m> Writer<'m> {
     fn take_diagonal(&mut self) {
         for row in 0..self.diagonal.len() {
             let given = self.given(row as u64);
-            let range = self.matrix.entries_of(given);
-            let place = self.matrix.column[range.clone()].binary_search(&given);
-            let value = place.map_or(0.0, |at| self.matrix.value[range.start + at]);
+            let value = self.matrix.diagonal(given);
             self.diagonal[row] = value;
             let earlier = self.zero_diagonal.is_none_or(|found| found > given as u64);
             if value == 0.0 && earlier && given < self.matrix.rows() {

@@ -14,9 +14,9 @@
 
 use super::balanced;
 use super::context::{Context, Made};
-use super::eval::{Eval, Guarding, largest, load_at};
+use super::eval::{Eval, Guarding, load_at};
 use super::fold;
-use super::point::{self, Blocks, inside};
+use super::point::{self, Blocks, grid_fits, inside};
 use super::slots::{Product, Share, products};
 use super::strips;
 use super::sums::{Accumulators, Places};
@@ -61,6 +61,15 @@ fn is_balanced(cx: &Context, layout: &Layout) -> bool {
     layout.cuts() && layout.entries > 0 && cx.options.variant.balanced.unwrap_or(long)
 }
 
+/// Opens the loop over the tiles of rows that a block takes one after another, where it takes several; its variable, and
+/// the first row of a tile.
+pub(super) fn first_row(eval: &mut Eval, blocks: &Blocks, steps: u64, tile: u64) -> (Option<VarId>, Expr) {
+    let step = (steps > 1).then(|| eval.open_loop("step"));
+    let number = fold::mul(blocks.tile(0), fold::int(steps as i64));
+    let number = step.map_or(number.clone(), |step| fold::add(number, fold::var(step)));
+    (step, fold::var(eval.b.bind_here("first_row", fold::mul(number, fold::int(tile as i64)))))
+}
+
 /// A sweep whose rows are shared by lanes.
 fn shared(
     cx: &mut Context,
@@ -77,9 +86,7 @@ fn shared(
     let tiles = layout.size.div_ceil(tile);
     let steps = variant.chunk.min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
-    if blocks.count() > largest(crate::kernel::IndexWidth::I32) as u64 {
-        return Err(MapError::Variant("more blocks than a launch can have".into()));
-    }
+    grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
@@ -90,10 +97,7 @@ fn shared(
         buffers.push(eval.b.local(&name, Space::Shared, element, u64::from(block)));
     }
     let job = Job { products, buffers: &buffers, block: i64::from(block), lanes: i64::from(lanes), tile: tile as i64 };
-    let step = (steps > 1).then(|| eval.open_loop("step"));
-    let number = fold::mul(blocks.tile(0), fold::int(steps as i64));
-    let number = step.map_or(number.clone(), |step| fold::add(number, fold::var(step)));
-    let first = fold::var(eval.b.bind_here("first_row", fold::mul(number, fold::int(tile as i64))));
+    let (step, first) = first_row(&mut eval, &blocks, steps, tile);
     if spread {
         job.spread(&mut eval, first.clone())?
     } else {

@@ -7,7 +7,7 @@
 use super::{Target, Variant};
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, Sweep, ValueKind};
-use crate::math::{Grid, Space};
+use crate::math::Space;
 
 /// Bytes of vectors that a device's cache may hold from one sweep to the next, but not all of a solver's vectors.
 const HANDED_ON: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
@@ -51,6 +51,13 @@ pub struct Part {
     pub values: Vec<String>,
 }
 
+impl Part {
+    /// A part with its values.
+    pub fn new<T: ToString>(key: &'static str, values: impl IntoIterator<Item = T>) -> Part {
+        Part { key, values: values.into_iter().map(|value| value.to_string()).collect() }
+    }
+}
+
 impl Variant {
     /// The parts that shape some work on a space, each with the values worth trying there. Empty where nothing can be
     /// chosen. A default that is not among the values counts as one more.
@@ -65,15 +72,15 @@ impl Variant {
                 cuda_line(axis, size(axis), &others, precision)
             }
             (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().is_some_and(|rows| rows.layout.cuts())),
-            (Target::Cuda, Work::Fence) => vec![part("fence_lanes", [32, 64, 128, 256, 512, 1024])],
+            (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", [32, 64, 128, 256, 512, 1024])],
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
-                vec![part("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
+                vec![Part::new("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
             }
             (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
         };
-        let parts = parts.into_iter().chain(of_size(target, grid, precision, work));
+        let parts = parts.into_iter().chain(of_size(target, space, precision, work));
         parts.filter(|part| part.values.len() > 1).collect()
     }
 
@@ -88,7 +95,7 @@ impl Variant {
             (Work::Point, "rows" | "early") => walks && self.staged.unwrap_or(self.carry),
             (Work::Line(_), "columns" | "line_resident" | "shared") => split,
             // Entries are dealt out in another way.
-            (Work::Rows, "row_lanes") => self.balanced != Some(true),
+            (Work::Rows, "row_lanes" | "row_strips") => self.balanced != Some(true),
             (Work::Line(_), "line_block") => !split,
             _ => true,
         }
@@ -100,28 +107,25 @@ impl Variant {
     }
 }
 
-fn part<T: ToString>(key: &'static str, values: impl IntoIterator<Item = T>) -> Part {
-    Part { key, values: values.into_iter().map(|value| value.to_string()).collect() }
-}
-
 /// Powers of two from one to another.
 fn powers(from: u64, to: u64) -> Vec<u64> {
     (from.ilog2()..=to.ilog2()).map(|exponent| 1 << exponent).collect()
 }
 
 /// Parts that matter to vectors of some sizes only.
-fn of_size(target: Target, grid: &Grid, precision: Element, work: Work) -> Vec<Part> {
+fn of_size(target: Target, space: &Space, precision: Element, work: Work) -> Vec<Part> {
+    let (grid, rows) = (space.grid(), space.rows().is_some());
     let bytes = grid.axes.iter().map(|axis| axis.size).product::<u64>() * grid.components as u64 * precision.bytes();
     let mut parts = Vec::new();
     match (target, work) {
-        (Target::Cuda, Work::Point | Work::Line(_)) if HANDED_ON.contains(&bytes) => {
-            parts.push(part("stream", ["false", "true"]));
+        (Target::Cuda, Work::Point | Work::Line(_)) if HANDED_ON.contains(&bytes) && !rows => {
+            parts.push(Part::new("stream", ["false", "true"]));
         }
-        (Target::Host, Work::Line(_)) if bytes >= FAR => parts.push(part("ahead", ["auto", "0", "1", "4"])),
+        (Target::Host, Work::Line(_)) if bytes >= FAR => parts.push(Part::new("ahead", ["auto", "0", "1", "4"])),
         _ => {}
     }
-    if (target, work) == (Target::Cuda, Work::Point) && bytes >= FAR {
-        parts.push(part("vector", [1, if precision == Element::F32 { 4 } else { 2 }]));
+    if (target, work) == (Target::Cuda, Work::Point) && bytes >= FAR && !rows {
+        parts.push(Part::new("vector", [1, if precision == Element::F32 { 4 } else { 2 }]));
     }
     parts
 }
@@ -146,17 +150,17 @@ fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
         2 => n[1],
         _ => n[2],
     };
-    let mut parts = vec![part("block", blocks), part("chunk", walks(walked))];
+    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", walks(walked))];
     if dims > 1 {
-        parts.push(part("carry", ["true", "false"]));
-        parts.push(part("unroll", [1, 2]));
-        parts.push(part("staged", ["true", "false"]));
-        parts.push(part("early", ["true", "false"]));
+        parts.push(Part::new("carry", ["true", "false"]));
+        parts.push(Part::new("unroll", [1, 2]));
+        parts.push(Part::new("staged", ["true", "false"]));
+        parts.push(Part::new("early", ["true", "false"]));
     }
     if dims > 2 {
-        parts.push(part("rows", [1, 2, 4]));
+        parts.push(Part::new("rows", [1, 2, 4]));
     }
-    parts.push(part("resident", ["auto", "4", "8"]));
+    parts.push(Part::new("resident", ["auto", "4", "8"]));
     parts
 }
 
@@ -164,7 +168,7 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
     let [first, second] = [others.first().copied().unwrap_or(1), others.get(1).copied().unwrap_or(1)];
     let shapes = [(32, 1), (64, 1), (128, 1), (32, 2), (32, 4)];
     let shapes = shapes.into_iter().filter(|(x, y)| *x < 2 * first.max(32) && *y < 2 * second);
-    let blocks = part("line_block", shapes.map(|(x, y)| format!("{x}x{y}")));
+    let blocks = Part::new("line_block", shapes.map(|(x, y)| format!("{x}x{y}")));
     // Only lines across the fastest axis are split.
     if axis == 0 || n < 4 {
         return vec![blocks];
@@ -173,10 +177,10 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
     let split = powers(2, 64).into_iter().filter(|s| 2 * s <= n && n.div_ceil(*s) <= most).map(|s| s.to_string());
     let segments = ["auto".to_string(), "1".to_string()].into_iter().chain(split);
     vec![
-        part("segments", segments),
-        part("columns", ["auto", "8", "16", "32", "64"]),
-        part("line_resident", ["auto", "0", "1", "2", "3", "4"]),
-        part("shared", ["auto", "0", "2", "3", "4"]),
+        Part::new("segments", segments),
+        Part::new("columns", ["auto", "8", "16", "32", "64"]),
+        Part::new("line_resident", ["auto", "0", "1", "2", "3", "4"]),
+        Part::new("shared", ["auto", "0", "2", "3", "4"]),
         blocks,
     ]
 }
@@ -184,12 +188,12 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
 fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
     let balanced = ["true", "false"].into_iter().filter(|_| cuts);
     vec![
-        part("balanced", balanced),
-        part("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
-        part("row_unroll", [1, 2, 4, 8]),
-        part("row_strips", [0, 4, 8, 16]),
-        part("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
-        part("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
+        Part::new("balanced", balanced),
+        Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
+        Part::new("row_unroll", [1, 2, 4, 8]),
+        Part::new("row_strips", [0, 4, 8, 16].into_iter().filter(|&items| items == 0 || cuts)),
+        Part::new("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
+        Part::new("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
     ]
 }
 
@@ -197,10 +201,10 @@ fn host_point(dims: usize, n: [u64; 2]) -> Vec<Part> {
     let rows = |n: u64| powers(1, 256).into_iter().filter(move |rows| *rows < 2 * n);
     match dims {
         1 => Vec::new(),
-        2 => vec![part("tile", rows(n[0]).map(|y| format!("{y}x1")))],
+        2 => vec![Part::new("tile", rows(n[0]).map(|y| format!("{y}x1")))],
         _ => {
             let tiles = rows(n[0]).filter(|y| *y >= 2).flat_map(|y| [1, 2, 4, 8].map(|z| (y, z)));
-            vec![part("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))]
+            vec![Part::new("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))]
         }
     }
 }

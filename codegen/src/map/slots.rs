@@ -131,16 +131,21 @@ impl<'a> Eval<'a, '_> {
         Ok(sums.into_iter().flatten().collect())
     }
 
-    /// The same for products of one matrix at one step: in one walk.
-    fn walk_sums(&mut self, products: &[Product], row: Expr, share: Option<&Share>) -> Result<Vec<VarId>, MapError> {
-        self.companion = products[0].companion;
-        let layout = self.layout()?;
-        let zero = fold::real(0.0, self.cx.real);
+    /// Quotes the statements of products.
+    pub(super) fn quote_products(&mut self, products: &[Product]) {
         for product in products {
             if let Some(text) = &self.sweep.values[product.value.0].text {
                 self.quote(text);
             }
         }
+    }
+
+    /// The same for products of one matrix at one step: in one walk.
+    fn walk_sums(&mut self, products: &[Product], row: Expr, share: Option<&Share>) -> Result<Vec<VarId>, MapError> {
+        self.companion = products[0].companion;
+        let layout = self.layout()?;
+        let zero = fold::real(0.0, self.cx.real);
+        self.quote_products(products);
         let names: Vec<String> = products.iter().map(|p| self.sweep.values[p.value.0].name.clone()).collect();
         let sums: Vec<VarId> = names.iter().map(|name| self.b.declare(&format!("{name}_sum"), zero.clone())).collect();
         let turn = self.turn(products[0].step, &row)?;

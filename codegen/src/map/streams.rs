@@ -14,7 +14,7 @@ use crate::module::Arg;
 
 /// Buffers that a sweep's kernel should mark.
 pub(super) fn streamed(cx: &Context, sweep: SweepId, (kernel, args): &Made) -> Vec<BufferId> {
-    let next = followers(cx.program, sweep);
+    let next = named_next(cx.program, sweep);
     if !cx.options.variant.stream || next.is_empty() {
         return Vec::new();
     }
@@ -32,8 +32,9 @@ fn loaded(sweep: &Sweep) -> Vec<VectorId> {
     sweep.values.iter().filter_map(|value| load(&value.kind)).collect()
 }
 
-/// Sweeps that may run directly after a sweep in the program's loop.
-fn followers(program: &Program, sweep: SweepId) -> BTreeSet<SweepId> {
+/// The sweep named next in the text of the program, at each place of a sweep: alternatives and inner loops are read as
+/// straight lines, which is enough for a hint.
+fn named_next(program: &Program, sweep: SweepId) -> BTreeSet<SweepId> {
     let mut order = Vec::new();
     flatten(&program.body, &mut order);
     let mut next = BTreeSet::new();

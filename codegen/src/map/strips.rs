@@ -7,17 +7,16 @@
 
 use super::MapError;
 use super::context::{Context, Made};
-use super::eval::{Eval, Guarding, largest, load_at};
+use super::eval::{Eval, Guarding, load_at};
 use super::fold;
-use super::point::{Blocks, inside};
+use super::matrix::first_row;
+use super::point::{Blocks, grid_fits, inside};
 use super::slots::Product;
 use super::sums::{Accumulators, GROUP, Places};
 use crate::format::layout::{Layout, Role};
-use crate::kernel::{BufferId, Cmp, Element, Expr, IndexWidth, LoopKind, Scope, Space, Stmt, VarId};
+use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, Scope, Space, Stmt, VarId};
+use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::loops::Sweep;
-
-/// Shared memory that every device gives a block.
-const SHARED: u64 = 48 << 10;
 
 /// Whether products can be formed in strips: those of the operator's own matrix, whose rows have no padding.
 pub(super) fn fits(products: &[Product], layout: &Layout) -> bool {
@@ -37,9 +36,7 @@ pub(super) fn kernel(
     let tiles = layout.size.div_ceil(u64::from(block));
     let steps = variant.chunk.min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
-    if blocks.count() > largest(IndexWidth::I32) as u64 {
-        return Err(MapError::Variant("more blocks than a launch can have".into()));
-    }
+    grid_fits(&blocks)?;
     let words = words(cx.options.precision, products.len(), u64::from(block * items))?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
@@ -50,10 +47,7 @@ pub(super) fn kernel(
     });
     let terms: Vec<BufferId> = terms.collect();
     let strips = Strips { products, terms, layout, block: i64::from(block), items: i64::from(items) };
-    let step = (steps > 1).then(|| eval.open_loop("step"));
-    let number = fold::mul(blocks.tile(0), fold::int(steps as i64));
-    let number = step.map_or(number.clone(), |step| fold::add(number, fold::var(step)));
-    let first = fold::var(eval.b.bind_here("first_row", fold::mul(number, fold::int(i64::from(block)))));
+    let (step, first) = first_row(&mut eval, &blocks, steps, u64::from(block));
     let totals = strips.totals(&mut eval, &first)?;
     strips.rows(&mut eval, &sums, first, &totals, tiles.is_multiple_of(steps))?;
     if let Some(step) = step {
@@ -70,8 +64,7 @@ pub(super) fn kernel(
 /// of terms is followed by a free place.
 fn words(element: Element, products: usize, strip: u64) -> Result<u64, MapError> {
     let words = strip + strip / u64::from(GROUP);
-    let bytes = if element == Element::F32 { 4 } else { 8 };
-    if products as u64 * words * bytes > SHARED {
+    if products as u64 * words * element.bytes() > STATIC_SHARED_BYTES {
         return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
     }
     Ok(words)
@@ -112,11 +105,7 @@ impl Strips<'_> {
         let name = |p: &Product| format!("{}_total", eval.sweep.values[p.value.0].name);
         let names: Vec<String> = self.products.iter().map(name).collect();
         let totals: Vec<VarId> = names.iter().map(|name| eval.b.declare(name, zero.clone())).collect();
-        for product in self.products {
-            if let Some(text) = &eval.sweep.values[product.value.0].text {
-                eval.quote(text);
-            }
-        }
+        eval.quote_products(self.products);
         // The first strip begins where memory transactions do.
         let aligned = fold::sub(begin.clone(), fold::rem(begin.clone(), fold::int(i64::from(GROUP))));
         let strip = eval.open_loop("strip");

@@ -18,10 +18,9 @@ use super::images::{Piece, Place, images};
 use super::march::{self, Part};
 use super::position::{Coord, Position, side};
 use crate::kernel::{BufferId, Element, Expr, VarId};
+use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::loops::{Sweep, ValueId, ValueKind};
 
-/// Bytes of planes that a block may have: several blocks share a multiprocessor.
-const MOST_BYTES: u64 = 48 << 10;
 /// Points of the halo that a lane fills at most.
 const MOST_ROUNDS: i64 = 4;
 
@@ -55,7 +54,8 @@ impl Plan {
                 plan.add(part, &asked);
             }
         }
-        let fits = !plan.staged.is_empty() && plan.rounds() <= MOST_ROUNDS && plan.bytes(cx) <= MOST_BYTES;
+        // Several blocks share a multiprocessor.
+        let fits = !plan.staged.is_empty() && plan.rounds() <= MOST_ROUNDS && plan.bytes(cx) <= STATIC_SHARED_BYTES;
         Ok(fits.then_some(plan))
     }
 

@@ -22,8 +22,9 @@ use crate::apply::{Illegal, apply};
 use crate::graph::{Graph, NodeId};
 use crate::loops::Program;
 
-/// What decides which schedules are found, as source text: whoever keeps a schedule keeps this with it.
-pub const SOURCES: [&str; 10] = [
+/// What decides which schedules are found and legal, and what they cost, as source text: whoever keeps a schedule keeps
+/// this with it.
+pub const SOURCES: &[&str] = &[
     include_str!("analysis.rs"),
     include_str!("cost.rs"),
     include_str!("delay.rs"),
@@ -34,6 +35,18 @@ pub const SOURCES: [&str; 10] = [
     include_str!("schedule.rs"),
     include_str!("search.rs"),
     include_str!("../graph.rs"),
+    include_str!("../check/versions.rs"),
+    include_str!("../loops_verify.rs"),
+    include_str!("../apply/build.rs"),
+    include_str!("../apply/debts.rs"),
+    include_str!("../apply/frame.rs"),
+    include_str!("../apply/homes.rs"),
+    include_str!("../apply/join.rs"),
+    include_str!("../apply/merge.rs"),
+    include_str!("../apply/mod.rs"),
+    include_str!("../apply/rounds.rs"),
+    include_str!("../apply/sequence.rs"),
+    include_str!("../apply/split.rs"),
 ];
 
 /// A schedule carried out.

@@ -265,9 +265,11 @@ impl Target for C<'_> {
 
     fn loop_directive(&self, out: &mut Writer, stmt: &Stmt) {
         let kind = body::loop_kind(stmt);
-        self.choices.enter(kind);
         match kind {
-            LoopKind::Simd(_) if self.kernel.lane_count() == 1 => self.simd(out, stmt, simd_sums(kind)),
+            LoopKind::Simd(_) if self.kernel.lane_count() == 1 => {
+                self.choices.enter();
+                self.simd(out, stmt, simd_sums(kind));
+            }
             // GCC has no word for "completely": the number of iterations says it, where it is known.
             LoopKind::Unroll(0) => {
                 out.code(&format!("#pragma GCC unroll {}", trips(stmt).unwrap_or(8).clamp(1, 65534)))

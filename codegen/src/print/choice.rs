@@ -34,11 +34,9 @@ impl Choices {
         Choices { inside, in_loop: Cell::new(false) }
     }
 
-    /// A loop begins; vector loops do not stand in each other.
-    pub(super) fn enter(&self, kind: &LoopKind) {
-        if matches!(kind, LoopKind::Simd(_)) {
-            self.in_loop.set(true);
-        }
+    /// A vector loop begins; they do not stand in each other.
+    pub(super) fn enter(&self) {
+        self.in_loop.set(true);
     }
 
     /// A loop ends.

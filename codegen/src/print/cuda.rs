@@ -6,10 +6,8 @@ use super::header;
 use super::writer::{Printed, Writer};
 use crate::kernel::{Access, Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Shuffle, Space};
 use crate::kernel::{Math, Stmt, Type, VarId};
+use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::kernel_walk::{Usage, each_expr};
-
-/// Shared memory that arrays declared in a kernel may take; more has to be asked for at launch.
-const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 
 /// Alignment of shared arrays.
 const ALIGNMENT: u64 = 16;

@@ -2,8 +2,9 @@
 
 use kernelwright_codegen::galerkin::energy::derive;
 use kernelwright_codegen::galerkin::evaluate::evaluate;
-use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, MapError, Options, Target, Variant, map};
+use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, MapError, Options, Purpose, Target, Variant, map};
 use kernelwright_codegen::galerkin::mesh::Mesh;
+use kernelwright_codegen::galerkin::reference::MAX_ORDER;
 use kernelwright_codegen::galerkin::system::System;
 use kernelwright_codegen::kernel::Element;
 
@@ -230,6 +231,19 @@ fn free_stream_is_preserved() {
             machine.step();
             let error = difference(&machine.state(), &state);
             assert!(error <= 0.1 * tolerance(precision, order), "{precision:?} order {order}: {error}");
+        }
+    }
+}
+
+#[test]
+fn every_default_is_possible() {
+    for (order, components) in (1..=MAX_ORDER).flat_map(|order| (1..=20).map(move |components| (order, components))) {
+        for precision in [Element::F32, Element::F64] {
+            for target in [Target::Cuda, Target::Host] {
+                let purpose = Purpose { target, precision, order, components };
+                let checked = Variant::default_for(&purpose).check(&purpose);
+                assert!(checked.is_ok(), "order {order}, {components} components, {precision:?}: {checked:?}");
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ mod slots;
 mod units;
 pub mod vector;
 
+use kernelwright_codegen::format::store::Contents;
 use kernelwright_codegen::kernel::{Element, Kernel};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -153,6 +154,21 @@ pub enum Integers<'a> {
     U16(&'a [u16]),
     U32(&'a [u32]),
     U64(&'a [u64]),
+}
+
+impl<'a> Integers<'a> {
+    /// The integers of an array of a matrix.
+    ///
+    /// # Errors
+    /// Its numbers, if it holds reals.
+    pub fn of(contents: &'a Contents) -> Result<Integers<'a>, &'a [f64]> {
+        match contents {
+            Contents::Real(values) => Err(values),
+            Contents::U16(values) => Ok(Integers::U16(values)),
+            Contents::U32(values) => Ok(Integers::U32(values)),
+            Contents::U64(values) => Ok(Integers::U64(values)),
+        }
+    }
 }
 
 /// Which kernels a back end runs.

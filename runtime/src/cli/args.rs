@@ -295,8 +295,8 @@ pub(super) struct TuneArgs {
     /// Tune products of a generated matrix, of one of the kinds of bench spmv.
     #[arg(long, value_name = "NAME", help_heading = "Products of a matrix")]
     pub(super) kind: Option<String>,
-    /// Scale of the number of rows of a generated matrix.
-    #[arg(long, value_name = "X", value_parser = positive, requires = "kind", help_heading = "Products of a matrix")]
+    /// Scale of the number of rows of a generated matrix, at most 100.
+    #[arg(long, value_name = "X", value_parser = scale, requires = "kind", help_heading = "Products of a matrix")]
     pub(super) scale: Option<f64>,
     #[command(flatten)]
     pub(super) format: FormatArgs,

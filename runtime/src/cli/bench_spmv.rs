@@ -40,7 +40,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Out) -> Result<u8, Failure> {
             measured.extend(bench.vendor(library));
         }
         // A wrong product of the library beside ours is in the table, and no fault of ours.
-        wrong |= measured.iter().any(|m| m.wrong && !m.vendor);
+        wrong |= measured.iter().any(|m| m.wrong);
         text(out, name, matrix, &measured, &precisions, copy)?;
         objects.push(json!({
             "name": name,
@@ -117,7 +117,7 @@ fn library(choice: Choice, target: Target, out: &mut Out) -> Result<Option<Cuspa
 }
 
 /// The formats that are asked for.
-fn wanted(all: &[Format], name: &str) -> Result<Vec<Format>, Failure> {
+pub(super) fn wanted(all: &[Format], name: &str) -> Result<Vec<Format>, Failure> {
     if name == "auto" || name == "measure" {
         return Ok(all.to_vec());
     }

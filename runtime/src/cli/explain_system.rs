@@ -1,7 +1,7 @@
 //! `explain` for problems of systems: kernels of each fusion with their traffic and arithmetic, and what is stored.
 
 use kernelwright_codegen::galerkin::module::{Model, Module};
-use kernelwright_codegen::kernel::{Element, Kernel, Space};
+use kernelwright_codegen::kernel::{Element, Kernel};
 use serde_json::{Value, json};
 
 use super::args::{ExplainArgs, TargetArg};
@@ -10,7 +10,8 @@ use super::failure::Failure;
 use super::out::Out;
 use super::progress::seconds;
 use super::systems::{bind, refuse_schedule};
-use super::table::columns;
+use super::table::{bytes, columns};
+use crate::backend::signature::Signature;
 use crate::load::Loaded;
 use crate::march::{Bound, Extent, module};
 
@@ -110,7 +111,7 @@ fn stages(
             format!("{:.0}", model.flops * per_element),
             format!("{:.2}", model.flops / model.bytes),
             speed.map_or("-".to_string(), |speed| seconds(predicted(model, speed))),
-            size(stored(module)),
+            bytes(stored(module)),
             names.join(", "),
         ]);
     }
@@ -132,31 +133,24 @@ fn launches(module: &Module, out: &mut Out) -> Result<(), Failure> {
             count.to_string(),
             kernel.grid.iter().product::<u64>().to_string(),
             kernel.lanes.iter().product::<u32>().to_string(),
-            size(shared(kernel) as f64),
+            bytes(Signature::of(kernel).shared_bytes),
         ]);
     }
     columns(&rows).iter().try_for_each(|line| out.line(line))
 }
 
-/// Bytes of shared memory of a block.
-fn shared(kernel: &Kernel) -> u64 {
-    let local = kernel.buffers.iter().filter(|buffer| buffer.space == Space::Shared);
-    local.map(|buffer| buffer.extent * buffer.element.bytes()).sum()
-}
-
-fn stored(module: &Module) -> f64 {
-    module.buffers.iter().map(|buffer| (buffer.len * buffer.element.bytes()) as f64).sum()
+fn stored(module: &Module) -> u64 {
+    module.buffers.iter().map(|buffer| buffer.len * buffer.element.bytes()).sum()
 }
 
 fn storage(module: &Module, out: &mut Out) -> Result<(), Failure> {
     out.line("\nStorage (*)")?;
     let mut rows = Vec::new();
     for buffer in &module.buffers {
-        let bytes = (buffer.len * buffer.element.bytes()) as f64;
         rows.push(vec![
             format!("  {}", buffer.name),
             format!("{} {}", buffer.len, element(buffer.element)),
-            size(bytes),
+            bytes(buffer.len * buffer.element.bytes()),
         ]);
     }
     columns(&rows).iter().try_for_each(|line| out.line(line))?;
@@ -166,21 +160,12 @@ fn storage(module: &Module, out: &mut Out) -> Result<(), Failure> {
         "  {} elements are stored, {} together, {side} adjacent; {} in all",
         layout.padded,
         layout.pack,
-        size(stored(module))
+        bytes(stored(module))
     ))
 }
 
 fn element(element: Element) -> String {
     format!("{element:?}").to_lowercase()
-}
-
-fn size(bytes: f64) -> String {
-    match bytes {
-        b if b < 1e3 => format!("{b:.0} B"),
-        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
-        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
-        b => format!("{:.2} GB", b / 1e9),
-    }
 }
 
 fn object(bound: &Bound, cuts: &[Cut], chosen: usize, speed: Option<&(f64, String)>) -> Value {
@@ -195,7 +180,7 @@ fn object(bound: &Bound, cuts: &[Cut], chosen: usize, speed: Option<&(f64, Strin
                     "launches": count,
                     "blocks": kernel.grid.iter().product::<u64>(),
                     "lanes": kernel.lanes.iter().product::<u32>(),
-                    "shared_bytes": shared(kernel),
+                    "shared_bytes": Signature::of(kernel).shared_bytes,
                 })
             })
             .collect();

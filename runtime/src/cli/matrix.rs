@@ -53,6 +53,13 @@ pub(super) struct Chosen {
     pub(super) known: Option<KnownProduct>,
 }
 
+impl Chosen {
+    /// Of what an earlier tune chose, the variant does not hold any more.
+    pub(super) fn only_format(&mut self) {
+        (self.known, self.why) = (None, "the format of an earlier tune".to_string());
+    }
+}
+
 /// A matrix that is ready to be solved with.
 pub(super) struct System {
     name: String,

@@ -88,7 +88,7 @@ fn variant(
     let Some(known) = &chosen.known else { return Ok(args.variant.clone()) };
     if let Err(why) = known.holds(stored, args.precision, backend) {
         eprintln!("note: of what was tuned only the format is used: {why}");
-        chosen.known = None;
+        chosen.only_format();
         return Ok(Vec::new());
     }
     known.set_threads(backend)?;

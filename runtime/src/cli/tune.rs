@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::args::TuneArgs;
 use super::arrays;
-use super::bench_spmv::kinds;
+use super::bench_spmv::{kinds, wanted};
 use super::failure::Failure;
-use super::matrix::{named, read};
+use super::matrix::read;
 use super::out::Out;
 use super::progress::{interrupt_flag, seconds};
 use super::table::columns;
@@ -112,7 +112,7 @@ fn named_program(file: &str) -> Result<Loaded, Failure> {
 fn product(name: &str, matrix: &Csr, args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
     let declarations = args.format.formats.as_deref().map(load).transpose()?;
     let all = choice::formats(declarations.as_ref().map(|loaded| &loaded.program));
-    let formats = if args.format.format == "auto" { all } else { vec![named(&all, &args.format.format)?] };
+    let formats = wanted(&all, &args.format.format)?;
     let precision = args.precision.unwrap_or(Precision::F64);
     if precision == Precision::Mixed {
         return Err(Failure::Usage("a product is in f32 or f64".to_string()));

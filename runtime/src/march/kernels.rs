@@ -97,7 +97,7 @@ impl KernelEngine {
     /// An engine from the compiled kernels of a module.
     ///
     /// # Errors
-    /// A back end that fails; the buffers, not the kernels, are given back then.
+    /// A back end that fails; buffers and kernels are given back then.
     pub fn loaded(
         numbers: Numbers<'_>,
         module: Module,
@@ -114,6 +114,7 @@ impl KernelEngine {
             }
             Err(error) => {
                 buffers.into_iter().for_each(|buffer| backend.free(buffer));
+                backend.release(&kernels);
                 Err(error)
             }
         }
@@ -218,8 +219,15 @@ fn record(
     buffers: &[BufferHandle],
     backend: &mut dyn Backend,
 ) -> Result<[Recorded; 2], Error> {
-    let mut one = |parity: usize| backend.record(&resolved(&module.step[parity], kernels, buffers));
-    Ok([one(0)?, one(1)?])
+    let step = |parity: usize| resolved(&module.step[parity], kernels, buffers);
+    let first = backend.record(&step(0))?;
+    match backend.record(&step(1)) {
+        Ok(second) => Ok([first, second]),
+        Err(error) => {
+            backend.forget(first);
+            Err(error.into())
+        }
+    }
 }
 
 fn resolved(

@@ -98,7 +98,7 @@ pub trait Events {
         Ok(())
     }
 
-    /// Called at outputs and when a run is interrupted.
+    /// Called at outputs, at the end and when a run is interrupted, unless the last step was a shorter one.
     ///
     /// # Errors
     /// Ends the run with an error.
@@ -160,9 +160,14 @@ impl<'b> Marcher<'b> {
         if step >= self.steps { self.bound.run.until } else { step as f64 * self.dt }
     }
 
-    /// Times of the outputs of a run that has made so many steps.
+    /// Whether the steps so far were all of the full length, as those of a checkpoint are.
+    fn whole(&self, step: u64) -> bool {
+        (step as f64 * self.dt - self.time(step)).abs() <= 1e-6 * self.dt
+    }
+
+    /// Times of the outputs of this run in its first steps, so many of them.
     pub fn outputs(&self, step: u64) -> Vec<f64> {
-        (0..=step / self.output).map(|number| self.time(number * self.output)).collect()
+        (0..=step.min(self.steps) / self.output).map(|number| self.time(number * self.output)).collect()
     }
 
     /// The next step at which something is due.
@@ -176,7 +181,7 @@ impl<'b> Marcher<'b> {
     /// Runs to the end of time, from the start or from a checkpoint.
     ///
     /// # Errors
-    /// A checkpoint of a run with other steps; a failing engine, or an error of the events.
+    /// A checkpoint of a run with other steps, or beyond the end of this one; a failing engine, or an error of the events.
     pub fn run(
         &self,
         engine: &mut dyn Engine,
@@ -189,6 +194,12 @@ impl<'b> Marcher<'b> {
                 "{}: the checkpoint was made with steps of {:e}, this run would make steps of {:e}; go on with the \
                  `until` and `every` that it began with",
                 self.bound.run.name, from.dt, self.dt
+            )));
+        }
+        if let Some(from) = from.as_ref().filter(|from| from.step > self.steps) {
+            return Err(Error::Input(format!(
+                "{}: the checkpoint was made after {} steps, this run has {} until {}",
+                self.bound.run.name, from.step, self.steps, self.bound.run.until
             )));
         }
         let (mut step, mut state) = match &from {
@@ -229,7 +240,8 @@ impl<'b> Marcher<'b> {
                 break;
             }
             self.show(step, &state, events)?;
-            if step.is_multiple_of(self.output) || step == self.steps || flow.is_break() {
+            let wanted = step.is_multiple_of(self.output) || step == self.steps || flow.is_break();
+            if wanted && self.whole(step) {
                 events.checkpoint(self.checkpoint(step, start, &state))?;
             }
             if flow.is_break() && step < self.steps {

@@ -47,7 +47,7 @@ pub(super) fn recall<E>(
 
 fn key(graph: &Graph, limits: Limits, asked: Option<&str>) -> Key {
     KeyBuilder::new("schedule")
-        .list("planner", &plan::SOURCES)
+        .list("planner", plan::SOURCES)
         .part("preference", include_str!("../pipeline.rs"))
         .part("graph", graph.text())
         .part("operator", math_text::dump(&graph.operator))

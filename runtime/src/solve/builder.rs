@@ -218,7 +218,7 @@ impl<'l> Builder<'l> {
             Some(name) => names().position(|own| own == name).ok_or_else(|| unknown("problem", name, names()))?,
             None if program.problems.len() == 1 => 0,
             None if program.problems.is_empty() && !program.runs.is_empty() => {
-                let why = "its problems are of systems, which only `solve`, `explain`, `ir`, `emit` and `verify` know";
+                let why = "its problems are of systems, which only `solve`, `tune`, `explain`, `ir`, `emit` and `verify` know";
                 return Err(Error::Usage(format!("{}: {why}", program.file)));
             }
             None if program.problems.is_empty() => {

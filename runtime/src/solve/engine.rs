@@ -168,11 +168,9 @@ impl Engine {
 
     /// Sets an array of a stored matrix, by number.
     pub fn set_contents(&mut self, number: usize, contents: &Contents) -> Result<(), Error> {
-        let values = match contents {
-            Contents::Real(values) => return self.set_data(number, values),
-            Contents::U16(values) => Integers::U16(values),
-            Contents::U32(values) => Integers::U32(values),
-            Contents::U64(values) => Integers::U64(values),
+        let values = match Integers::of(contents) {
+            Ok(integers) => integers,
+            Err(values) => return self.set_data(number, values),
         };
         let name = &self.program.operator.data[number].name;
         expect_len(&format!("array `{name}`"), values.len(), data_len(&self.program.operator, number) as usize)?;

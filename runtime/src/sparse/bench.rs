@@ -38,7 +38,7 @@ pub struct Measured {
     pub seconds: Option<f64>,
     /// Why not, or what is wrong with the result.
     pub failure: Option<String>,
-    /// Whether the result is wrong.
+    /// Whether our result is wrong; a wrong one of the library beside it is in the table, and no fault of ours.
     #[serde(skip)]
     pub wrong: bool,
     /// Bytes that the product names, over its time.
@@ -259,7 +259,6 @@ impl<'m> Bench<'m> {
             let mut one = blank(&format!("cusparse {}", product.algorithm));
             let y = if sorted { vendor::unsorted(self.matrix, &product.y) } else { product.y };
             one.failure = self.reference.fault(self.matrix, &y, precision);
-            one.wrong = one.failure.is_some();
             let width = bytes_of(precision) as f64;
             let cells = stored.column.len() as f64 * (width + 4.0) + 4.0 * stored.start.len() as f64;
             self.rate(&mut one, product.seconds, cells + 2.0 * stored.rows as f64 * width);

@@ -397,11 +397,9 @@ impl Room<'_> {
     }
 
     fn contents(&mut self, element: Element, contents: &Contents) -> Result<BufferHandle, BackendError> {
-        let integers = match contents {
-            Contents::Real(values) => return self.filled(element, values.len() as u64, values),
-            Contents::U16(values) => Integers::U16(values),
-            Contents::U32(values) => Integers::U32(values),
-            Contents::U64(values) => Integers::U64(values),
+        let integers = match Integers::of(contents) {
+            Ok(integers) => integers,
+            Err(values) => return self.filled(element, values.len() as u64, values),
         };
         let buffer = self.empty(element, contents.len() as u64)?;
         self.backend.write_integers(buffer, integers)?;

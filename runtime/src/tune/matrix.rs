@@ -134,7 +134,7 @@ struct Final {
 }
 
 impl MatrixTuner<'_, '_> {
-    /// Times formats under the default variant. Those that go on, with the automatic choice first.
+    /// Times formats under the default variant. Those that go on, with the first choice that can be used first.
     fn formats(&mut self, ranking: &Ranking) -> Result<Vec<Near>, Error> {
         let exhaustive = self.session.options.strategy == Choice::Exhaustive;
         let limit = NEAR[0] * ranking.candidates[0].seconds;
@@ -193,12 +193,17 @@ impl MatrixTuner<'_, '_> {
     /// A product under a variant, held against one in f64.
     fn product(&mut self, stored: &Stored, variant: &[(String, String)]) -> Result<Product, Error> {
         let mut product = Product::compile(stored, self.asked.precision, variant, Box::new(self.session.backend()))?;
-        let y = product.multiply(&self.reference.x)?;
-        match self.reference.fault(self.asked.matrix, &y, self.asked.precision) {
-            None => Ok(product),
-            Some(why) => {
+        let y = product.multiply(&self.reference.x);
+        let fault = y.map(|y| self.reference.fault(self.asked.matrix, &y, self.asked.precision));
+        match fault {
+            Ok(None) => Ok(product),
+            Ok(Some(why)) => {
                 product.into_backend();
                 Err(Error::Internal(why))
+            }
+            Err(error) => {
+                product.into_backend();
+                Err(error)
             }
         }
     }
@@ -279,13 +284,17 @@ impl MatrixTuner<'_, '_> {
     fn last(&mut self, near: &mut Vec<Near>) -> Option<(usize, Parts)> {
         let last = self.session.last_choice()?;
         let (name, variant) = (last.schedule.clone(), last.variant.clone());
-        let known = near.iter().position(|one| one.format.name == name);
-        if known.is_none() && !self.session.stopped() {
-            let format = choice::named(&self.asked.formats, &name)?;
-            let stored = convert(self.asked.matrix, &format).ok()?;
-            near.push(Near { format, stored, seconds: f64::INFINITY });
-        }
-        Some((known.unwrap_or(near.len() - 1), variant)).filter(|(number, _)| near[*number].format.name == name)
+        let number = match near.iter().position(|one| one.format.name == name) {
+            Some(known) => known,
+            None if self.session.stopped() => return None,
+            None => {
+                let format = choice::named(&self.asked.formats, &name)?;
+                let stored = convert(self.asked.matrix, &format).ok()?;
+                near.push(Near { format, stored, seconds: f64::INFINITY });
+                near.len() - 1
+            }
+        };
+        Some((number, variant))
     }
 
     /// Samples in turns and chooses.

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use kernelwright_codegen::galerkin::map::map;
 use kernelwright_codegen::galerkin::mesh::Face;
 use kernelwright_codegen::galerkin::text;
 use serde::Serialize;
@@ -19,7 +18,7 @@ use super::workshop::Workshop;
 use super::{Options, Watch, key, space};
 use crate::backend::Backend;
 use crate::backend::shared::Shared;
-use crate::march::{Bound, Engine, KernelEngine, options};
+use crate::march::{self, Bound, Engine, KernelEngine, options};
 use crate::solve::Error;
 
 /// What a candidate must have passed, part of every key.
@@ -27,8 +26,8 @@ const VERIFICATION: &str = "dense matrices on few elements, rounding at the exac
 /// Samples of each finalist, and the steps of a sample.
 const ROUNDS: usize = 7;
 const STEPS: usize = 8;
-/// Length of a timed step: nothing may grow, whatever the order.
-const DT: f64 = 1e-9;
+/// Length of a timed step: nothing may grow, whatever the system and its units.
+const DT: f64 = 0.0;
 /// The word that stands for the schedule in records.
 const STEP: &str = "step";
 
@@ -93,7 +92,11 @@ fn finals(
     if searched.best != 0 {
         wanted.push(searched.trials[searched.best].variant.clone());
     }
-    wanted.extend(session.last_choice().map(|last| last.variant.clone()).filter(|last| !wanted.contains(last)));
+    // The last choice was proven as the code that it was then.
+    let proven =
+        |last: &&Record| code(&with(default, &last.variant), &session.backend()).is_ok_and(|now| now == last.code);
+    let last = session.last_choice().filter(proven).map(|last| last.variant.clone());
+    wanted.extend(last.filter(|last| !wanted.contains(last)));
     let mut engines = Vec::new();
     for variant in wanted {
         if !engines.is_empty() && session.stopped() {
@@ -184,8 +187,7 @@ fn class(bound: &Bound) -> String {
 
 /// Hash of the code of all kernels.
 fn code(bound: &Bound, backend: &dyn Backend) -> Result<String, Error> {
-    let options = options(bound, &bound.system, backend.target())?;
-    let module = map(&bound.system, &bound.plain, &options).map_err(|error| Error::Input(error.to_string()))?;
+    let module = march::module(bound, backend.target())?;
     Ok(key::code(backend.target(), &module.kernels))
 }
 

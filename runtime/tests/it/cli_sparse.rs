@@ -180,6 +180,8 @@ fn products_are_measured_side_by_side() {
     assert!(unknown.status == 2 && unknown.err.contains("there are poisson7"), "{}", unknown.err);
     let large = run(&["bench", "spmv", "--scale", "1e14"]);
     assert!(large.status == 2 && large.err.contains("it is between 0 and 100"), "{}", large.err);
+    let large = run(&["tune", "--kind", "powerlaw", "--scale", "1e14"]);
+    assert!(large.status == 2 && large.err.contains("it is between 0 and 100"), "{}", large.err);
     let read = run(&["bench", "read", "--scale", "1e-3", "--runs", "1", "--json"]);
     assert!(read.json()["read"][0]["megabytes_per_second_and_thread"].as_f64().expect("a speed") > 0.0);
 }

@@ -113,6 +113,26 @@ fn a_restart_continues_the_series() {
     assert!(std::fs::read(folder.join("fields_0001.vtu")).unwrap() == before);
 }
 
+/// A checkpoint counts whole steps: the shorter step at an end between two of them is made again, and nothing goes back.
+#[test]
+fn a_restart_goes_on_from_whole_steps() {
+    let folder = folder("march_whole_steps");
+    let at = |name: &str| folder.join(name).display().to_string();
+    let cavity = example("cavity.kw");
+    let until = |until: &str, checkpoint: &str, more: &[&str]| {
+        let until = format!("until={until}");
+        let args = ["solve", &cavity, "--set", "N=1", "--set", &until, "--checkpoint", checkpoint];
+        run(&[&args[..], more].concat())
+    };
+    let (whole, parts) = (at("whole"), at("parts"));
+    for ran in [until("0.4", &whole, &[]), until("0.337", &parts, &[]), until("0.4", &parts, &["--restart", &parts])] {
+        assert_eq!(ran.status, 0, "{}", ran.err);
+    }
+    assert!(std::fs::read(&whole).unwrap() == std::fs::read(&parts).unwrap());
+    let back = until("0.2", &parts, &["--restart", &parts]);
+    assert!(back.status == 1 && back.err.contains("the checkpoint was made after"), "{}", back.err);
+}
+
 #[test]
 fn options_that_do_not_fit_are_refused() {
     let folder = folder("march_refused");

@@ -110,27 +110,26 @@ impl Variant {
         }
     }
 
-    /// Sums of derivatives of a lane (three a component and element) stay well below the registers a lane can have, and
-    /// a block has some 128 to 256 lanes, as few of them as possible idle in the last warp.
+    /// Sums of derivatives of a lane (three a component and element) stay well below the registers a lane can have. A block
+    /// has some 128 to 256 lanes, as few of them as possible idle in the last warp, or one element with many nodes.
     fn for_gpu(base: Variant, purpose: &Purpose) -> Variant {
         let nodes = node_count(purpose.order);
+        let double = purpose.precision == Element::F64;
         // Where arithmetic is the limit, a quarter of the multiplications pays (measured in docs/performance.md).
         let symmetric = purpose.order >= 5;
-        let double = purpose.precision == Element::F64;
-        // Matrices that no first-level cache holds are to be used for more elements when they come.
-        let large = (3 * nodes + 4 * face_node_count(purpose.order)) * nodes * 4 > 160 * 1024;
-        let sums = if large { 96 } else { 48 } / if double { 2 } else { 1 };
-        let inline = match (sums / (3 * purpose.components)).clamp(1, 4) {
-            _ if symmetric => 1 + u32::from(double || purpose.order >= 7),
+        let sums = if symmetric { 128 } else { 48 } / if double { 2 } else { 1 };
+        let fit = (sums / (3 * purpose.components)).clamp(1, 4) as u32;
+        let inline = match fit {
+            _ if symmetric => fit.min(1 + u32::from(double || purpose.order >= 7)),
             3 => 2,
-            n => n as u32,
+            n => n,
         };
         let idle = |parallel: &usize| {
             let lanes = parallel * nodes;
             // In percent of the lanes; small differences do not count.
             (lanes.next_multiple_of(32) - lanes) * 100 / lanes / 2
         };
-        let most = if symmetric && nodes > 64 { 1 } else { (256 / nodes).max(if nodes > 128 { 2 } else { 1 }) };
+        let most = if nodes > 64 { 1 } else { 256 / nodes };
         let range = (128 / nodes).clamp(1, most)..=most;
         let parallel = range.min_by_key(idle).unwrap_or(1) as u32;
         let mut variant = Variant { parallel, inline, symmetric, ..base };

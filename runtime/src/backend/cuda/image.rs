@@ -31,6 +31,7 @@ impl Images {
             .part("compiler", &compiler)
             .list("options", &options)
             .part("source", &unit.source.text)
+            .part("spilled", MOST_SPILLED.to_string())
             .finish();
         let about = Description {
             backend: "cuda".to_owned(),

@@ -74,9 +74,7 @@ pub struct Memory {
     /// First byte.
     start: NonNull<u8>,
     bytes: usize,
-    /// Bytes of the allocation before the first one.
-    skipped: usize,
-    /// Of the allocation.
+    /// Of the allocation, which ends with the last byte.
     layout: Layout,
 }
 
@@ -95,16 +93,16 @@ impl Memory {
     /// one number in vectors whose sizes are powers of two would otherwise fall into one set of a cache, which holds
     /// eight lines or so, fewer than a sweep over several vectors and their neighbours touches at a point. The distance
     /// spreads the colours over the sets of caches with ways of 4 KiB to 64 KiB.
-    pub const COLOURS: (u64, usize) = (16, 4096 + 5 * 64);
+    const COLOURS: (u64, usize) = (16, 4096 + 5 * 64);
 
     /// Whether buffers of this size have large pages and a colour.
     pub fn is_large(bytes: usize) -> bool {
         bytes >= 2 * Self::HUGE
     }
 
-    /// Zeroed bytes of a colour (any number); `None` when the system has not enough memory. `each` is called once with a function that zeroes
-    /// bytes `from..to` and must have it do so for parts that cover `0..bytes`: whoever zeroes a page first decides
-    /// which memory bank it lies in, so the parts are those that kernels will work on.
+    /// Zeroed bytes of a colour (any number); `None` when the system has not enough memory. `each` is called once with a
+    /// function that zeroes bytes `from..to` and must have it do so for parts that cover `0..bytes`: whoever zeroes a page
+    /// first decides which memory bank it lies in, so the parts are those that kernels will work on.
     pub fn zeroed(bytes: usize, colour: u64, each: impl FnOnce(u64, &(dyn Fn(u64, u64) + Sync))) -> Option<Memory> {
         let bytes = bytes.max(1);
         let large = Self::is_large(bytes);
@@ -116,7 +114,7 @@ impl Memory {
         let base = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
         // SAFETY: the allocation is longer than what is skipped.
         let start = unsafe { base.add(skipped) };
-        let memory = Memory { start, bytes, skipped, layout };
+        let memory = Memory { start, bytes, layout };
         if large {
             memory.ask_for_huge_pages();
         }
@@ -134,7 +132,7 @@ impl Memory {
     /// First byte of the allocation.
     fn base(&self) -> *mut u8 {
         // SAFETY: that many bytes lie before the first one in the same allocation.
-        unsafe { self.start.as_ptr().sub(self.skipped) }
+        unsafe { self.start.as_ptr().sub(self.layout.size() - self.bytes) }
     }
 
     /// Asks the system to back the bytes by large pages; it may decline, and nothing but speed depends on it.

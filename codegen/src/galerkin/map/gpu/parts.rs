@@ -16,8 +16,10 @@ impl Gpu<'_, '_, '_, '_> {
     pub(super) fn segments(&mut self) -> Vec<Expr> {
         let Some(table) = self.split_ids().map(|ids| ids.segments) else { return Vec::new() };
         let mut list = Vec::new();
-        for (n, name) in ["first_a", "first_b", "first_c", "first_flux"].into_iter().enumerate() {
-            if if n < 3 { self.parts.volume } else { self.parts.surface } {
+        let (volume, surface) = (self.parts.volume, self.parts.surface);
+        let reads = [("first_a", volume), ("first_b", volume), ("first_c", volume), ("first_flux", surface)];
+        for (n, (name, read)) in reads.into_iter().enumerate() {
+            if read {
                 let value = self.w.load(table, add(self.node.clone(), int((n * self.shape.lanes) as i64)));
                 list.push(self.w.b.bind(name, value));
             } else {
