@@ -293,12 +293,17 @@ impl<'a> Simulation<'a> {
         if self.late.is_some() {
             return Ok(());
         }
-        let mut passed = i64::MIN;
-        for act in &self.body {
-            let Some(solution) = self.graph.kind(*act).solution() else { continue };
-            let Some(own) = self.finished((*act, 1), &mut BTreeSet::new()) else { continue };
-            // Iteration 1 stands for all that have one before them.
-            passed = passed.max(own - self.p.sweeps);
+        // Iteration 1 stands for all that have one before them.
+        let acts = self.body.iter().filter_map(|act| {
+            let solution = self.graph.kind(*act).solution()?;
+            let own = self.finished((*act, 1), &mut BTreeSet::new())?;
+            Some((act, solution, own - self.p.sweeps))
+        });
+        let acts: Vec<(&NodeId, NodeId, i64)> = acts.collect();
+        // Those of the round before have been passed, too.
+        let mut passed = acts.iter().map(|(.., own)| own - self.p.sweeps).max().unwrap_or(i64::MIN);
+        for (act, solution, own) in acts {
+            passed = passed.max(own);
             let e = (time - passed).div_euclid(self.p.sweeps);
             if (time - passed).rem_euclid(self.p.sweeps) != 0 || e < 0 {
                 continue;

@@ -160,14 +160,15 @@ impl<'g> Model<'g> {
     }
 
     /// Fewest sweeps of a round, by what takes a sweep in every way it can be had: a scalar that comes from a reduction,
-    /// and a product or a solution along lines that is read at neighbours.
-    pub fn least_sweeps(&self) -> i64 {
+    /// a product or a solution along lines that is read at neighbours, and whatever a matrix gathers. `linear`: where
+    /// products may follow the recurrences of what they multiply.
+    pub fn least_sweeps(&self, linear: bool) -> i64 {
         let mut edges = Vec::new();
         let mut stack: Vec<NodeId> = self.body.iter().copied().filter(|n| !self.graph.kind(*n).is_vector()).collect();
         let mut seen: BTreeSet<NodeId> = stack.iter().copied().collect();
         while let Some(n) = stack.pop() {
             let in_sweep = self.graph.kind(n).is_vector() || matches!(self.graph.kind(n), NodeKind::Reduce(..));
-            for (source, e) in self.awaited(n) {
+            for (source, e) in self.awaited(n, linear) {
                 edges.push((source, n, i64::from(in_sweep), e));
                 if seen.insert(source) {
                     stack.push(source);
@@ -197,20 +198,18 @@ impl<'g> Model<'g> {
 
     /// What must be there before a node can be computed: scalars, and what is read at neighbours but cannot be computed
     /// there; through vectors of its own iteration and the one before.
-    fn awaited(&self, node: NodeId) -> BTreeSet<Instance> {
+    fn awaited(&self, node: NodeId, linear: bool) -> BTreeSet<Instance> {
         let mut seen = BTreeSet::new();
         let mut out = BTreeSet::new();
         let mut stack = vec![(node, 0, false)];
         while let Some((n, e, near)) = stack.pop() {
-            let kind = self.graph.kind(n);
-            let around = near || kind.gathers();
-            for arg in kind.args() {
+            for (arg, e, around) in self.readings((n, e), near, linear) {
                 let (source, e) = self.trace_back(arg, e);
                 if !self.contains(source) {
                     continue;
                 }
                 let kind = self.graph.kind(source);
-                let fixed = kind.gathers() || matches!(kind, NodeKind::Solve(..));
+                let fixed = self.gathers() || kind.gathers() || matches!(kind, NodeKind::Solve(..));
                 if !kind.is_vector() || (fixed && around) {
                     out.insert((source, e));
                 } else if e >= -1 && seen.insert((source, e, around)) {
@@ -221,10 +220,37 @@ impl<'g> Model<'g> {
         out
     }
 
-    /// Products whose operand is pointwise arithmetic, so that linearity may be used.
+    /// What the definition of a value reads, and whether at neighbours. On a grid a product that follows a recurrence
+    /// awaits no less than one whose operand is computed at the neighbours.
+    fn readings(&self, (n, e): Instance, near: bool, linear: bool) -> Vec<(NodeId, i64, bool)> {
+        if let NodeKind::Apply(operand) = self.graph.kind(n)
+            && linear
+            && self.gathers()
+            && let Some((map, back)) = self.linear_map(*operand)
+        {
+            let of = |leaf: NodeId| match self.products.get(&leaf) {
+                Some(product) => (*product, e + back, false),
+                None => (leaf, e + back, true),
+            };
+            return self.args[map.0].iter().map(|leaf| of(*leaf)).collect();
+        }
+        let around = near || self.graph.kind(n).gathers();
+        self.args[n.0].iter().map(|arg| (*arg, e, around)).collect()
+    }
+
+    /// Products whose operand is pointwise arithmetic, so that linearity may be used; not of what itself gathers.
     pub fn linear_candidates(&self) -> Vec<NodeId> {
-        let candidates = self.products.iter().filter(|(operand, _)| self.linear_map(**operand).is_some());
-        candidates.map(|(_, product)| *product).collect()
+        let plain = |leaf: &NodeId| !self.graph.kind(*leaf).gathers() || self.products.contains_key(leaf);
+        let linear = |operand| self.linear_map(operand).is_some_and(|(map, _)| self.args[map.0].iter().all(plain));
+        self.products.iter().filter(|(operand, _)| linear(**operand)).map(|(_, product)| *product).collect()
+    }
+
+    /// What a matrix gathers in a round, except for these products: it must be stored.
+    pub fn gathered(&self, except: &[NodeId]) -> BTreeSet<NodeId> {
+        let gathering = self.body.iter().filter(|n| self.gathers() && self.graph.kind(**n).gathers());
+        let operands = gathering.filter(|n| !except.contains(n)).flat_map(|n| &self.args[n.0]);
+        let sources = operands.map(|operand| self.trace_back(*operand, 0).0);
+        sources.filter(|n| self.contains(*n) && self.graph.kind(*n).is_vector()).collect()
     }
 
     /// The map behind an operand, with the change of iteration, if it is linear in its vectors.
@@ -386,7 +412,8 @@ impl<'g> Model<'g> {
         here.collect()
     }
 
-    /// Times of scalars and acts: as soon as their operands are there, acts in program order.
+    /// Times of scalars and acts: as soon as their operands are there, acts in program order, those of a round behind
+    /// all of the round before.
     pub fn scalar_times(&self, p: &Placement) -> Times {
         let scalars = &self.scalars;
         let mut times = Times::of(self.graph.nodes.len());
@@ -415,7 +442,8 @@ impl<'g> Model<'g> {
 
     fn raise_times(&self, p: &Placement, scalars: &[NodeId], times: &mut Times) -> bool {
         let mut moved = false;
-        let mut acted: Option<i64> = None;
+        let last = scalars.iter().rfind(|n| self.graph.kind(**n).raises());
+        let mut acted = last.and_then(|act| times.get(act)).map(|time| time - p.sweeps);
         for n in scalars {
             let act = self.graph.kind(*n).raises();
             let mut at = if act { acted } else { None };

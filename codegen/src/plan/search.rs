@@ -61,7 +61,8 @@ pub struct Found {
 /// One sweep for every stored vector and every reduction, in program order.
 pub fn statement(model: &Model<'_>) -> Result<Placement, String> {
     let graph = model.graph;
-    let operands: BTreeSet<NodeId> = model.products().keys().copied().collect();
+    let gathering = model.body.iter().map(|n| graph.kind(*n)).filter(|kind| kind.gathers());
+    let operands: BTreeSet<NodeId> = gathering.flat_map(|kind| kind.args()).collect();
     let carried = model.carried();
     let mut times = BTreeMap::new();
     for n in &model.body {
@@ -125,20 +126,25 @@ pub struct Outcome {
 /// All placements on the front.
 pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let carried = model.carried();
-    let all = model.body.iter().copied();
-    let all: Vec<NodeId> = all.filter(|n| model.graph.kind(*n).is_vector() && !carried.contains(n)).collect();
-    let optional: Vec<NodeId> = all.iter().copied().take(limits.optional).collect();
     let linear: Vec<NodeId> = model.linear_candidates().into_iter().take(3).collect();
-    let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).collect();
+    let gathered = model.gathered(&linear);
+    let vectors = model.body.iter().copied().filter(|n| model.graph.kind(*n).is_vector());
+    let all: Vec<NodeId> = vectors.filter(|n| !carried.contains(n) && !gathered.contains(n)).collect();
+    let optional: Vec<NodeId> = all.iter().copied().take(limits.optional).collect();
+    let with_gathered = |chosen: BTreeSet<NodeId>| &chosen | &(&gathered - &carried);
+    let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).map(with_gathered).collect();
     // Few stores first: what they find bounds the rest.
     stored.sort_by_key(BTreeSet::len);
     let mut search = Search { model, steps: 0, until: 0, best: limits.words, slack: limits.slack, found: Vec::new() };
     let mut complete = optional.len() == all.len();
-    let least = model.least_sweeps();
     // Other recurrences last, and never preferred to the program's own: without them the same is found.
-    let most = limits.sweeps.max(least);
     let passes = [false, true].into_iter().filter(|others| !others || (limits.alternatives && !linear.is_empty()));
-    for (others, sweeps) in passes.flat_map(|others| (least..=most).map(move |sweeps| (others, sweeps))) {
+    let counts = |others| (others, model.least_sweeps(others));
+    let counts = passes.map(counts).flat_map(|(others, least)| {
+        let most = limits.sweeps.max(least);
+        (least..=most).map(move |sweeps| (others, sweeps))
+    });
+    for (others, sweeps) in counts {
         let mut open: Vec<(BTreeSet<NodeId>, BTreeSet<NodeId>)> = Vec::new();
         for stored in &stored {
             let known = |n: &NodeId| stored.contains(n) || carried.contains(n);

@@ -9,6 +9,9 @@ use crate::graph::{Loop, MapTree, NodeId, NodeKind, Phi, ScalarTree, Step, Type}
 
 /// Deepest nesting of inner solvers.
 const MAX_NESTING: usize = 8;
+/// Most products of a sweep over colours that are written one after another: a loop around them is not placed, and
+/// copies what it carries.
+const WRITTEN_OUT: u32 = 3;
 
 impl<'a> Tracer<'a> {
     pub(super) fn inverse(&mut self, operator: usize, v: Term) -> Result<Term, TraceError> {
@@ -75,15 +78,19 @@ impl<'a> Tracer<'a> {
 
     /// t <- t - E t at the rows of one colour after another.
     fn colours(&mut self, number: usize, steps: u32, initial: NodeId) -> NodeId {
+        if steps <= WRITTEN_OUT {
+            return (1..=steps).fold(initial, |t, step| {
+                let step = self.node(NodeKind::Scalar(ScalarTree::Number(f64::from(step))), "colour");
+                self.less(number, step, t)
+            });
+        }
         let one = || ScalarTree::Number(1.0);
         let first = self.node(NodeKind::Scalar(one()), "colour");
         self.scopes.push(Scope::new(ScopeKind::Loop));
         let depth = self.scopes.len() - 1;
         let t = self.place(NodeKind::Phi(Type::Vector), "swept", depth, true);
         let step = self.place(NodeKind::Phi(Type::Scalar), "colour", depth, true);
-        let product = self.node(NodeKind::Companion { number, step: Some(step), operand: t }, "less");
-        let [from, less] = [t, product].map(|node| Box::new(MapTree::Value(node)));
-        let next = self.node(NodeKind::Map(MapTree::Binary(BinaryOp::Sub, from, less)), "swept");
+        let next = self.less(number, step, t);
         let later = ScalarTree::Binary(BinaryOp::Add, Box::new(ScalarTree::Node(step)), Box::new(one()));
         let later = self.node(NodeKind::Scalar(later), "colour");
         let body = self.pop_scope();
@@ -95,6 +102,13 @@ impl<'a> Tracer<'a> {
         ];
         self.scopes[depth - 1].steps.push(Step::Loop(Loop { times: Some(steps), phis, body }));
         result
+    }
+
+    /// t - E t at the rows of a colour.
+    fn less(&mut self, number: usize, step: NodeId, t: NodeId) -> NodeId {
+        let product = self.node(NodeKind::Companion { number, step: Some(step), operand: t }, "less");
+        let [from, less] = [t, product].map(|node| Box::new(MapTree::Value(node)));
+        self.node(NodeKind::Map(MapTree::Binary(BinaryOp::Sub, from, less)), "swept")
     }
 
     /// Follows an inner solver on A z = v from z = 0: its unbounded loop runs a fixed number of times, its
