@@ -12,7 +12,7 @@ use kernelwright_codegen::map::Target;
 use kernelwright_codegen::plan::Plan;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::trace::{Input, trace};
-use kernelwright_syntax::program::{Precision, Preconditioner};
+use kernelwright_syntax::program::{Precision, Preconditioner, Solver};
 
 const OPTIONS: Options = Options { basis: Basis::Permuted, diagonal: true };
 
@@ -144,11 +144,21 @@ fn two_colours() -> Csr {
 }
 
 /// All schedules of a loop with a preconditioner.
-fn schedules(matrix: &Csr, name: &str, preconditioner: &Preconditioner) -> (Stored, Vec<Plan>) {
+fn schedules(matrix: &Csr, solver: &Solver, preconditioner: &Preconditioner) -> (Stored, Vec<Plan>) {
     let stored = with("sell_c_sigma", matrix, preconditioner);
     let operator = with_companions("matrix", &stored, Vec::new());
-    let plans = plans(&operator, &kernelwright_syntax::library::solver(name).unwrap(), preconditioner);
+    let plans = plans(&operator, solver, preconditioner);
     (stored, plans)
+}
+
+/// A loop whose preconditioner is applied to values without a name.
+fn refined() -> Solver {
+    let text = "solver refined(A: any, M: any) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        repeat { z = inv(M)*r; u = u + z + inv(M)*(r - A*z); r = f - A*u; check; }
+    }";
+    kernelwright_syntax::compile("refined.kw", text).unwrap().solvers.remove(0)
 }
 
 #[test]
@@ -156,7 +166,8 @@ fn all_schedules_agree_with_companions() {
     let [block, ssor] = [Preconditioner::BlockJacobi(3), Preconditioner::Ssor(1.5)];
     // Of two colours each sweep is one product; of many it is a loop.
     for (matrix, preconditioner) in [(two_colours(), &block), (two_colours(), &ssor), (matrix(), &ssor)] {
-        let (stored, plans) = schedules(&matrix, "pcg", preconditioner);
+        let pcg = kernelwright_syntax::library::solver("pcg").unwrap();
+        let (stored, plans) = schedules(&matrix, &pcg, preconditioner);
         let expected = run(&plans[0], &stored, Target::Host, |_| {});
         for plan in &plans {
             for (target, lanes) in [(Target::Host, 1), (Target::Cuda, 8)] {
@@ -171,14 +182,19 @@ fn all_schedules_agree_with_companions() {
 fn loops_with_companions_are_placed() {
     let [block, ssor] = [Preconditioner::BlockJacobi(3), Preconditioner::Ssor(1.5)];
     // What a matrix gathers must be there: a sweep for each product around the loop's longest way, and one for p.
-    for (name, preconditioner, sweeps) in
-        [("pcg", &block, 4.0), ("bicgstab", &block, 7.0), ("pcg", &ssor, 5.0), ("bicgstab", &ssor, 9.0)]
-    {
-        let (_, plans) = schedules(&two_colours(), name, preconditioner);
+    let [pcg, bicgstab] = ["pcg", "bicgstab"].map(|name| kernelwright_syntax::library::solver(name).unwrap());
+    for (solver, preconditioner, sweeps) in [
+        (&pcg, &block, 4.0),
+        (&bicgstab, &block, 7.0),
+        (&refined(), &block, 4.0),
+        (&pcg, &ssor, 5.0),
+        (&bicgstab, &ssor, 9.0),
+    ] {
+        let (_, plans) = schedules(&two_colours(), solver, preconditioner);
         let same = plans[1..].iter().filter(|plan| plan.schedule.arithmetic == Arithmetic::Same);
         let placed = same.filter(|plan| plan.schedule.main.is_some());
         let least = placed.map(|plan| plan.cost.sweeps).fold(f64::INFINITY, f64::min);
-        assert_eq!(least, sweeps, "{name}, {preconditioner:?}: {}", plans.len());
+        assert_eq!(least, sweeps, "{}, {preconditioner:?}", solver.name);
     }
 }
 

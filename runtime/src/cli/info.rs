@@ -38,6 +38,12 @@ fn text(out: &mut Out, name: &str, matrix: &Matrix, statistics: &Statistics) -> 
     bars(&statistics.row_lengths).iter().try_for_each(|line| out.line(line))
 }
 
+/// A part in percent, with the digits that tell something.
+fn percent(part: f64) -> String {
+    let percent = 100.0 * part;
+    if percent == 0.0 || percent >= 0.1 { format!("{percent:.2} %") } else { format!("{percent:.2e} %") }
+}
+
 /// What is found, by name.
 fn rows(matrix: &Matrix, statistics: &Statistics) -> Vec<(String, String)> {
     let mut rows = Vec::new();
@@ -45,8 +51,8 @@ fn rows(matrix: &Matrix, statistics: &Statistics) -> Vec<(String, String)> {
     if let Some(title) = &matrix.title {
         row("title", title.clone());
     }
-    let (entries, density) = (statistics.entries, 100.0 * statistics.density());
-    row("size", format!("{} x {}, {entries} entries ({density:.2e} %)", statistics.rows, statistics.columns));
+    let (entries, density) = (statistics.entries, percent(statistics.density()));
+    row("size", format!("{} x {}, {entries} entries ({density})", statistics.rows, statistics.columns));
     row("row lengths", row_lengths(&statistics.row_lengths));
     row("bandwidth", format!("{} below, {} above", statistics.bandwidth.lower, statistics.bandwidth.upper));
     if let Some([low, high]) = statistics.magnitudes {

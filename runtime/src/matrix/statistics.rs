@@ -149,7 +149,8 @@ fn row_lengths(matrix: &Csr) -> RowLengths {
     let (min, max) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
     let rows = matrix.rows().max(1) as f64;
     let mean = matrix.entries() as f64 / rows;
-    let variance = lengths().map(|length| (length as f64 - mean).powi(2)).sum::<f64>() / rows;
+    // The sum of nothing is a negative zero.
+    let variance = (lengths().map(|length| (length as f64 - mean).powi(2)).sum::<f64>() + 0.0) / rows;
     let mut histogram = bins(min, max);
     for length in lengths() {
         let bin = histogram.partition_point(|bin| bin.to < length);

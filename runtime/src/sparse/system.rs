@@ -68,6 +68,10 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
     let number = loaded.program.problems.iter().position(|problem| problem.name == OPERATOR);
     let number = number.ok_or_else(|| Error::Internal("the problem of a matrix is missing".to_string()))?;
     loaded.program.problems.swap(0, number);
+    if let Some(own) = declarations {
+        // Lines of its solvers are those of its text.
+        loaded.program.file.clone_from(&own.program.file);
+    }
     loaded.program.problems.truncate(1);
     let problem = &mut loaded.program.problems[0];
     problem.name = choices.name.clone();

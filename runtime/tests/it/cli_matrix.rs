@@ -20,7 +20,7 @@ fn info_for_people_and_for_programs() {
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     let expected = "\
 small.mtx: MatrixMarket coordinate real symmetric
-  size         3 x 3, 6 entries (6.67e1 %)
+  size         3 x 3, 6 entries (66.67 %)
   row lengths  1 … 3, 2.00 on average, standard deviation 0.82
   bandwidth    1 below, 1 above
   magnitudes   1.000e0 … 2.500e0

@@ -143,8 +143,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `I8`, `E20.12`, `E20.12E3`.
+    /// `I8`, `E20.12`, `E20.12E3`, `ES20.12`, `EN20.12`: what is read is the same with any of Fortran's exponents.
     fn numbers(&mut self, letter: u8, count: usize) -> Result<(), String> {
+        self.at += usize::from(letter == b'E' && matches!(self.peek(), Some(b'S' | b'N')));
         let width = self.number()?.filter(|width| *width > 0).ok_or("a number has no width")?;
         let mut decimals = 0;
         if self.peek() == Some(b'.') {
@@ -215,6 +216,7 @@ mod tests {
         assert_eq!(places("(3I5)"), [(0, 5), (5, 10), (10, 15)]);
         assert_eq!(places("(1P,2D20.12)"), [(0, 20), (20, 40)]);
         assert_eq!(places("(1p2e10.3E3)"), [(0, 10), (10, 20)]);
+        assert_eq!(places("(2ES10.3,EN10.3E3)"), [(0, 10), (10, 20), (20, 30)]);
         assert_eq!(places("( 2(1X, I9), I2 )"), [(1, 10), (11, 20), (20, 22)]);
     }
 
