@@ -238,11 +238,10 @@ impl<'g> Model<'g> {
         self.args[n.0].iter().map(|arg| (*arg, e, around)).collect()
     }
 
-    /// Products whose operand is pointwise arithmetic, so that linearity may be used; not of what itself gathers.
+    /// Products whose operand is pointwise arithmetic, so that linearity may be used.
     pub fn linear_candidates(&self) -> Vec<NodeId> {
-        let plain = |leaf: &NodeId| !self.graph.kind(*leaf).gathers() || self.products.contains_key(leaf);
-        let linear = |operand| self.linear_map(operand).is_some_and(|(map, _)| self.args[map.0].iter().all(plain));
-        self.products.iter().filter(|(operand, _)| linear(**operand)).map(|(_, product)| *product).collect()
+        let candidates = self.products.iter().filter(|(operand, _)| self.linear_map(**operand).is_some());
+        candidates.map(|(_, product)| *product).collect()
     }
 
     /// What a matrix gathers in a round, except for these products: it must be stored.

@@ -127,16 +127,8 @@ pub struct Outcome {
 pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     let carried = model.carried();
     let linear: Vec<NodeId> = model.linear_candidates().into_iter().take(3).collect();
-    let gathered = model.gathered(&linear);
-    let vectors = model.body.iter().copied().filter(|n| model.graph.kind(*n).is_vector());
-    let all: Vec<NodeId> = vectors.filter(|n| !carried.contains(n) && !gathered.contains(n)).collect();
-    let optional: Vec<NodeId> = all.iter().copied().take(limits.optional).collect();
-    let with_gathered = |chosen: BTreeSet<NodeId>| &chosen | &(&gathered - &carried);
-    let mut stored: Vec<BTreeSet<NodeId>> = subsets(&optional).map(with_gathered).collect();
-    // Few stores first: what they find bounds the rest.
-    stored.sort_by_key(BTreeSet::len);
     let mut search = Search { model, steps: 0, until: 0, best: limits.words, slack: limits.slack, found: Vec::new() };
-    let mut complete = optional.len() == all.len();
+    let mut complete = true;
     // Other recurrences last, and never preferred to the program's own: without them the same is found.
     let passes = [false, true].into_iter().filter(|others| !others || (limits.alternatives && !linear.is_empty()));
     let counts = |others| (others, model.least_sweeps(others));
@@ -146,7 +138,9 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
     });
     for (others, sweeps) in counts {
         let mut open: Vec<(BTreeSet<NodeId>, BTreeSet<NodeId>)> = Vec::new();
-        for stored in &stored {
+        let (stored, all) = stores(model, &carried, if others { &linear } else { &[] }, limits.optional);
+        complete &= all;
+        for stored in stored {
             let known = |n: &NodeId| stored.contains(n) || carried.contains(n);
             let choices = subsets(&linear).filter(|l| l.is_empty() != others && l.iter().all(known));
             open.extend(choices.map(|l| (stored.clone(), l)));
@@ -167,6 +161,24 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
         search.delay();
     }
     Outcome { front: search.front(), complete }
+}
+
+/// Vectors stored beside those that are carried, in every way that is tried; and whether those are all ways. What a matrix
+/// gathers is always stored, except where products follow recurrences.
+fn stores(
+    model: &Model<'_>,
+    carried: &BTreeSet<NodeId>,
+    linear: &[NodeId],
+    most: usize,
+) -> (Vec<BTreeSet<NodeId>>, bool) {
+    let gathered = &model.gathered(linear) - carried;
+    let vectors = model.body.iter().copied().filter(|n| model.graph.kind(*n).is_vector());
+    let optional: Vec<NodeId> = vectors.filter(|n| !carried.contains(n) && !gathered.contains(n)).collect();
+    let tried = &optional[..most.min(optional.len())];
+    let mut stored: Vec<BTreeSet<NodeId>> = subsets(tried).map(|chosen| &chosen | &gathered).collect();
+    // Few stores first: what they find bounds the rest.
+    stored.sort_by_key(BTreeSet::len);
+    (stored, tried.len() == optional.len())
 }
 
 fn subsets(of: &[NodeId]) -> impl Iterator<Item = BTreeSet<NodeId>> + use<'_> {

@@ -11,7 +11,7 @@ use crate::graph::{Loop, MapTree, NodeId, NodeKind, Phi, ScalarTree, Step, Type}
 const MAX_NESTING: usize = 8;
 /// Most products of a sweep over colours that are written one after another: a loop around them is not placed, and
 /// copies what it carries.
-const WRITTEN_OUT: u32 = 3;
+const WRITTEN_OUT: u32 = 2;
 
 impl<'a> Tracer<'a> {
     pub(super) fn inverse(&mut self, operator: usize, v: Term) -> Result<Term, TraceError> {

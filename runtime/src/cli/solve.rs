@@ -84,8 +84,12 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
 /// A solver that needs what the operator is not may fail or, worse, look as if it did not.
 fn warn_of_refuted(loaded: &Loaded, solver: &Solver) -> Result<(), Failure> {
     let operator = &solver.engine().program().operator;
+    let argument = loaded.program.solvers[solver.problem().solver].operators.first();
+    let required = |fact| argument.is_some_and(|argument| argument.requires.contains(&fact));
+    // What is known of a matrix is known whether it is asked for or not.
+    let asked = |fact| operator.space.rows().is_none() || required(fact);
     for fact in pipeline::facts(loaded, solver.problem(), operator)? {
-        if fact.standing == Standing::Refuted {
+        if fact.standing == Standing::Refuted && asked(fact.fact) {
             let (name, what) = (&operator.name, fact_name(fact.fact));
             eprintln!("note: {name} is not {what}, which is claimed of it or required by the solver: {}", fact.why);
         }

@@ -55,6 +55,9 @@ const OPERATOR: &str = "matrix_from_file";
 /// # Errors
 /// A solver or preconditioner that does not exist or fit.
 pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) -> Result<Loaded, Error> {
+    if rows == 0 {
+        return Err(Error::Input("a matrix without rows is no system of equations".to_string()));
+    }
     let precision = choices.precision.word();
     let own = declarations.map_or("", |loaded| loaded.text.as_str());
     let Choices { solver, preconditioner, tolerance, iterations, .. } = choices;

@@ -159,6 +159,23 @@ fn formats_of_one_s_own() {
 }
 
 #[test]
+fn systems_that_are_unusual_or_wrong() {
+    let folder = folder("cli_sparse_loop");
+    let path = file(&folder, "a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4\n1 2 1\n2 2 4\n");
+    let ran = solve(&path, &[]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(!ran.err.contains("is not"), "bicgstab asks for nothing: {}", ran.err);
+    let empty = file(&folder, "empty.mtx", "%%MatrixMarket matrix coordinate real general\n0 0 0\n");
+    assert!(solve(&empty, &[]).err.contains("without rows is no system"));
+    let own = "solver mine(A: any) {\n    residual r = f - A*u;\n    converge when norm(r) <= tolerance;\n    \
+               repeat { u = u + transpose(A)*r; r = f - A*u; check; }\n}\n";
+    let own = file(&folder, "mine.kw", own);
+    let ran = solve(&path, &["--formats", &own, "--solver", "mine"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.contains("mine.kw:4:"), "{}", ran.err);
+}
+
+#[test]
 fn products_are_measured_side_by_side() {
     let kinds = ["--kind", "samg-like", "--kind", "powerlaw"];
     let args = ["bench", "spmv", "--scale", "2e-4", "--backend", "interp", "--precision", "f32", "--json"];
