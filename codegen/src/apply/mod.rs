@@ -8,12 +8,14 @@ mod debts;
 mod frame;
 mod homes;
 mod join;
+mod land;
+mod lives;
 mod merge;
 mod rounds;
 mod sequence;
 mod split;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use build::Illegal;
 use build::Parts;
@@ -40,7 +42,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
             &rewritten
         }
         (None, _) => {
-            rewritten = split::split_neighbour_updates(graph);
+            rewritten = land::land(split::split_neighbour_updates(graph))?;
             &rewritten
         }
     };
@@ -91,6 +93,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
         slots: BTreeMap::new(),
         parts,
         solution: Some(solution),
+        nested: BTreeSet::new(),
     };
     let mut start = sequencer.region(&graph.start, None)?;
     let rounds::Rounds { mut body, mut finish, reset: owed } = match (&schedule.main, graph.main_loop()) {
@@ -106,6 +109,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
     let kept = graph.true_residual.and_then(|r| Some(sequencer.vectors[*homes.home.get(&r)?]));
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
+    reset.extend(sequencer.nested.iter().map(|condition| zero(*condition)));
     let mut parts = sequencer.parts;
     let mut prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
     frame::mask_vectors(graph, &mut parts, &mut prepare);

@@ -161,6 +161,31 @@ fn own_loops() {
     }
 }
 
+/// The solution is assigned in branches, other variables keep older versions of it, and the solve may end in between.
+#[test]
+fn solutions_in_branches() {
+    let cycle = "solver cycle(A: any, M: any) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        best = u;
+        repeat {
+            z = inv(M)*r; h = norm(z);
+            if h > norm(r) {
+                v = z - 0.5*r; u = u + h*z + 2*v;
+            } else {
+                u = u + 3*z;
+            }
+            r = f - A*u; check;
+            if norm(r) > 2*h { u = best; r = f - A*u; check; } else { best = u; }
+            every 2 { u = u + 0.5*z; r = f - A*u; }
+        }
+    }";
+    sound(&Case::text(cycle, Preconditioner::Jacobi));
+    for seed in 0..12 {
+        sound(&Case::text(&kernelwright_tests::loops::branching(seed), Preconditioner::Jacobi));
+    }
+}
+
 #[test]
 fn one_fence_by_prediction() {
     for (preconditioner, words, sweeps) in [(Preconditioner::Line(2), 8.0, 2.0), (Preconditioner::Jacobi, 8.0, 1.0)] {

@@ -47,6 +47,11 @@ pub(super) fn chosen(loaded: &Loaded, name: Option<&str>) -> Result<Option<usize
 
 /// Options that a problem of an operator does not have.
 pub(super) fn refuse_for_operators(args: &SolveArgs) -> Result<(), Failure> {
+    let matrix = &args.run.compile.program.matrix;
+    let of_matrices = [("--format", matrix.format.format != "auto"), ("--formats", matrix.format.formats.is_some())];
+    if let Some((option, _)) = of_matrices.iter().find(|(_, given)| *given && matrix.matrix.is_none()) {
+        return Err(Failure::Usage(format!("{option} is for --matrix; a problem of a program stores no matrix")));
+    }
     let given = [
         ("--mesh", args.mesh.is_some()),
         ("--probes", args.probes.is_some()),
