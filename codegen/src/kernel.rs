@@ -35,8 +35,6 @@ pub struct Kernel {
     pub lanes: [u32; 3],
     /// Blocks a multiprocessor should hold at least (launch bounds), if it matters.
     pub resident_blocks: Option<u32>,
-    /// Global buffers of reals whose elements are touched once: what they bring to a cache may leave it first. A hint.
-    pub streamed: Vec<BufferId>,
     /// Width of integers.
     pub index: IndexWidth,
     /// Variables, by [`VarId`].

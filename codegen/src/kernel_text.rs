@@ -19,10 +19,6 @@ impl Display for Kernel {
         if let Some(resident) = self.resident_blocks {
             write!(f, " resident {resident}")?;
         }
-        if !self.streamed.is_empty() {
-            let names: Vec<String> = self.streamed.iter().map(|&id| self.buffer_name(id)).collect();
-            write!(f, " streams {}", names.join(", "))?;
-        }
         writeln!(f, " {{")?;
         for buffer in &self.buffers {
             let (space, access) = (space(buffer.space), access(buffer.access));

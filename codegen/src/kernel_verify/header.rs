@@ -1,7 +1,7 @@
 //! Checks of everything but the statements: names, sizes, memory.
 
 use super::{MAX_SHARED_BYTES, Report};
-use crate::kernel::{Buffer, Element, IndexWidth, Kernel, Space};
+use crate::kernel::{IndexWidth, Kernel, Space};
 use crate::kernel_walk::Usage;
 use crate::print::reserved::{is_identifier, is_library_function, is_reserved};
 
@@ -9,7 +9,6 @@ pub(super) fn check(report: &mut Report<'_>) {
     names(report);
     launch(report);
     buffers(report);
-    streamed(report);
 }
 
 fn names(report: &mut Report<'_>) {
@@ -61,18 +60,6 @@ fn launch(report: &mut Report<'_>) {
     {
         report
             .error("resident blocks", format!("{resident} blocks of {lanes} lanes; a multiprocessor holds 2048 lanes"));
-    }
-}
-
-/// Only vectors of reals have accesses that say how long they matter.
-fn streamed(report: &mut Report<'_>) {
-    let kernel = report.kernel;
-    for id in &kernel.streamed {
-        let fits =
-            |buffer: &Buffer| buffer.space == Space::Global && matches!(buffer.element, Element::F32 | Element::F64);
-        if !kernel.buffers.get(id.0).is_some_and(fits) {
-            report.error("streamed", format!("`{}` is no global buffer of reals", kernel.buffer_name(*id)));
-        }
     }
 }
 

@@ -289,7 +289,6 @@ impl Builder {
             grid,
             lanes,
             resident_blocks: None,
-            streamed: Vec::new(),
             index,
             vars,
             body,

@@ -101,6 +101,17 @@ impl Pairs {
     }
 }
 
+/// Blocks of a sweep whose last one may finish the sums: each waits until its stores have arrived, which for a few
+/// takes less time than a launch.
+const FEW_BLOCKS: u64 = 1536;
+
+/// Leaves the fence after a sweep of many blocks to a kernel of its own, unless it was said what finishes sums.
+pub(super) fn part_from_many(cx: &mut Context, blocks: u64) {
+    if blocks > FEW_BLOCKS && cx.options.variant.fence.is_none() {
+        cx.closing = None;
+    }
+}
+
 /// Ends a sweep's kernel with the fence that follows it: the block that comes here last does what the fence does.
 ///
 /// Every block announces itself after it has stored its partial sums; the last one to do so sees all of them. They are

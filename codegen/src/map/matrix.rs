@@ -45,9 +45,8 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
     if cx.options.target == Target::Cuda && !own.is_empty() && is_balanced(cx, layout) {
         return balanced::kernels(cx, sweep, &own, layout);
     }
-    let items = cx.options.variant.row_strips;
-    if cx.options.target == Target::Cuda && items > 0 && strips::fits(&products, layout) {
-        return Ok(vec![strips::kernel(cx, of, &products, layout, items)?]);
+    if cx.options.target == Target::Cuda && cx.options.variant.row_strips > 0 && strips::fits(&products, layout) {
+        return Ok(vec![strips::kernel(cx, of, &products, layout)?]);
     }
     if products.is_empty() || lanes == 1 {
         return Ok(vec![point::kernel(cx, sweep)?]);

@@ -38,7 +38,6 @@ mod separators;
 mod setup;
 mod slots;
 mod staged;
-mod streams;
 mod strips;
 mod sums;
 mod tidy;
@@ -127,26 +126,18 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
             sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
             continue;
         }
-        let finish = context.options.variant.fence;
-        if finish == Some(Finish::Own) {
+        if context.options.variant.fence == Some(Finish::Own) {
             closing.remove(&SweepId(number));
         }
         context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
-        let make = |context: &mut Context| match sweep.granule {
-            Granule::Line(axis) if solves => line::kernel(context, SweepId(number), axis),
-            _ => point::kernel(context, SweepId(number)),
+        let made = match sweep.granule {
+            Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
+            _ => point::kernel(&mut context, SweepId(number))?,
         };
-        let buffers = context.buffers.len();
-        let mut made = make(&mut context)?;
-        let many = made.0.grid.iter().product::<u64>() > FEW_BLOCKS && finish.is_none();
-        if many && closing.remove(&SweepId(number)).is_some() {
-            // Too many blocks to let each of them wait for its stores.
-            context.closing = None;
-            context.buffers.truncate(buffers);
-            made = make(&mut context)?;
+        if context.closing.is_none() {
+            closing.remove(&SweepId(number));
         }
-        made.0.streamed = streams::streamed(&context, SweepId(number), &made);
         sweeps.push(vec![made]);
     }
     // What no sweep reads is not set up: values of a side that only the affine part would read, say.
@@ -181,10 +172,6 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         real: options.precision,
     })
 }
-
-/// Blocks of a sweep whose last one may finish the sums: each waits until its stores have arrived, which for a few
-/// takes less time than a launch.
-const FEW_BLOCKS: u64 = 1536;
 
 /// Kernels made so far and their launches.
 #[derive(Default)]

@@ -9,8 +9,6 @@ use crate::kernel::Element;
 use crate::loops::{Granule, Program, Sweep, ValueKind};
 use crate::math::Space;
 
-/// Bytes of vectors that a device's cache may hold from one sweep to the next, but not all of a solver's vectors.
-const HANDED_ON: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
 /// Bytes of vectors that do not stay in near caches.
 const FAR: u64 = 1 << 20;
 
@@ -116,18 +114,14 @@ fn powers(from: u64, to: u64) -> Vec<u64> {
 fn of_size(target: Target, space: &Space, precision: Element, work: Work) -> Vec<Part> {
     let (grid, rows) = (space.grid(), space.rows().is_some());
     let bytes = grid.axes.iter().map(|axis| axis.size).product::<u64>() * grid.components as u64 * precision.bytes();
-    let mut parts = Vec::new();
     match (target, work) {
-        (Target::Cuda, Work::Point | Work::Line(_)) if HANDED_ON.contains(&bytes) && !rows => {
-            parts.push(Part::new("stream", ["false", "true"]));
+        _ if bytes < FAR => Vec::new(),
+        (Target::Host, Work::Line(_)) => vec![Part::new("ahead", ["auto", "0", "1", "4"])],
+        (Target::Cuda, Work::Point) if !rows => {
+            vec![Part::new("vector", [1, if precision == Element::F32 { 4 } else { 2 }])]
         }
-        (Target::Host, Work::Line(_)) if bytes >= FAR => parts.push(Part::new("ahead", ["auto", "0", "1", "4"])),
-        _ => {}
+        _ => Vec::new(),
     }
-    if (target, work) == (Target::Cuda, Work::Point) && bytes >= FAR && !rows {
-        parts.push(Part::new("vector", [1, if precision == Element::F32 { 4 } else { 2 }]));
-    }
-    parts
 }
 
 /// Walks along the last axis: a lane's points, up to the whole axis.

@@ -5,7 +5,6 @@
 //! of any length. Against lanes that share a row: loads are aligned and many at a time, and the start of a row is read
 //! once. A row's terms are added in the order of the matrix, by one lane.
 
-use super::MapError;
 use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, load_at};
 use super::fold;
@@ -13,6 +12,7 @@ use super::matrix::first_row;
 use super::point::{Blocks, grid_fits, inside};
 use super::slots::Product;
 use super::sums::{Accumulators, GROUP, Places};
+use super::{MapError, Variant};
 use crate::format::layout::{Layout, Role};
 use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, Scope, Space, Stmt, VarId};
 use crate::kernel_verify::STATIC_SHARED_BYTES;
@@ -23,21 +23,18 @@ pub(super) fn fits(products: &[Product], layout: &Layout) -> bool {
     layout.cuts() && layout.entries > 0 && !products.is_empty() && products.iter().all(|p| p.companion.is_none())
 }
 
-/// Maps a sweep, with so many entries of a strip for every lane.
-pub(super) fn kernel(
-    cx: &mut Context,
-    sweep: &Sweep,
-    products: &[Product],
-    layout: &Layout,
-    items: u32,
-) -> Result<Made, MapError> {
+/// Maps a sweep.
+pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, products: &[Product], layout: &Layout) -> Result<Made, MapError> {
     let variant = &cx.options.variant;
-    let block = variant.block[0] * variant.block[1];
+    let (block, items, strip) = (variant.block[0] * variant.block[1], variant.row_strips, variant.strip());
+    if !variant.holds_strips(products.len(), cx.options.precision) {
+        return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
+    }
     let tiles = layout.size.div_ceil(u64::from(block));
     let steps = variant.chunk.min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
     grid_fits(&blocks)?;
-    let words = words(cx.options.precision, products.len(), u64::from(block * items))?;
+    let words = words(strip);
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
@@ -54,7 +51,7 @@ pub(super) fn kernel(
         eval.close_loop(step, fold::int(0), fold::int(steps as i64), 1, LoopKind::Sequential);
     }
     sums.finish(&mut eval.b, &mut places, Expr::Lane(0), block, blocks.number());
-    eval.b.doc.push(format!("{block} rows a block, {steps} times; their entries in strips of {}", block * items));
+    eval.b.doc.push(format!("{block} rows a block, {steps} times; their entries in strips of {strip}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [block, 1, 1], cx.index);
     kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
     Ok((kernel, args))
@@ -62,12 +59,20 @@ pub(super) fn kernel(
 
 /// Places for the terms of a strip. Lanes that read rows of an even number of entries would meet in few banks: every group
 /// of terms is followed by a free place.
-fn words(element: Element, products: usize, strip: u64) -> Result<u64, MapError> {
-    let words = strip + strip / u64::from(GROUP);
-    if products as u64 * words * element.bytes() > STATIC_SHARED_BYTES {
-        return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
+fn words(strip: u64) -> u64 {
+    strip + strip / u64::from(GROUP)
+}
+
+impl Variant {
+    /// Entries of a strip: for every lane of a block so many.
+    fn strip(&self) -> u64 {
+        u64::from(self.block[0] * self.block[1]) * u64::from(self.row_strips)
     }
-    Ok(words)
+
+    /// Whether a block has shared memory for the strips of so many products.
+    pub fn holds_strips(&self, products: usize, element: Element) -> bool {
+        products as u64 * words(self.strip()) * element.bytes() <= STATIC_SHARED_BYTES
+    }
 }
 
 /// How a block reads its entries.

@@ -116,8 +116,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Reserves module buffers for the sums of a sweep that runs in some number of blocks.
+    /// Reserves module buffers for the sums of a sweep that runs in some number of blocks, and decides by that number
+    /// whether the last of them finishes the sums.
     pub(super) fn reserve(cx: &mut Context, sums: &[Sum], blocks: u64) -> Places {
+        super::fence::part_from_many(cx, blocks);
         Places { buffers: sums.iter().map(|s| cx.partial(s.sum, blocks)).collect(), blocks }
     }
 

@@ -37,8 +37,6 @@ pub struct Variant {
     /// CUDA, f32, lines that are split: pivots are inverted by the device's reciprocal, within one unit in the last place,
     /// instead of a division.
     pub reciprocal: bool,
-    /// CUDA: accesses to vectors that the next sweep does not load are marked, so that they leave the cache first.
-    pub stream: bool,
     /// CUDA, point sweeps that read nothing beside their points: neighbours along the fastest axis, 1, 2 or 4, that a lane
     /// loads and stores as a vector, where that divides the axis.
     pub vector: u32,
@@ -123,7 +121,6 @@ impl Variant {
             columns: None,
             line_resident: None,
             reciprocal: true,
-            stream: false,
             vector: 1,
             resident: None,
             tile: tile(target, size(1), size(2)),
@@ -164,7 +161,6 @@ impl Variant {
             "columns" => self.columns = optional(key, value)?,
             "line_resident" => self.line_resident = optional(key, value)?,
             "reciprocal" => self.reciprocal = number(key, value)?,
-            "stream" => self.stream = number(key, value)?,
             "vector" => self.vector = number(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
@@ -207,7 +203,6 @@ impl Variant {
             ("columns", auto(self.columns)),
             ("line_resident", auto(self.line_resident)),
             ("reciprocal", self.reciprocal.to_string()),
-            ("stream", self.stream.to_string()),
             ("vector", self.vector.to_string()),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
@@ -279,11 +274,7 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "stream") {
-        "true or false"
-    } else {
-        "a number"
-    };
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal") { "true or false" } else { "a number" };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 

@@ -34,11 +34,6 @@ pub(crate) trait Target: Dialect {
 
     fn store_wide(&self, out: &mut Writer, to: Wide<'_>, values: &[Expr]);
 
-    /// A statement that stores a value to an element.
-    fn store(&self, _buffer: BufferId, place: &str, value: &str) -> String {
-        format!("{place} = {value};")
-    }
-
     fn barrier(&self, out: &mut Writer, scope: Scope);
 
     fn shuffle(&self, out: &mut Writer, shuffle: &ShuffleParts<'_>);
@@ -85,7 +80,7 @@ fn stmt(target: &dyn Target, out: &mut Writer, stmt: &Stmt) {
         Stmt::Assign(var, value) => out.code(&assignment(target, *var, value)),
         Stmt::Store { buffer, index, value } => {
             let (place, value) = (element(d, *buffer, index), converted(d, value));
-            out.code(&target.store(*buffer, &place, &value));
+            out.code(&format!("{place} = {value};"));
         }
         Stmt::LoadWide { vars, buffer, index } => target.load_wide(out, Wide { buffer: *buffer, index }, vars),
         Stmt::StoreWide { buffer, index, values } => target.store_wide(out, Wide { buffer: *buffer, index }, values),

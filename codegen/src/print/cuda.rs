@@ -187,10 +187,6 @@ fn wait_name(kernel: &Kernel) -> String {
 const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 impl Dialect for Cuda<'_> {
-    fn loaded(&self, buffer: BufferId, place: String) -> Piece {
-        Piece::atom(if self.kernel.streamed.contains(&buffer) { format!("__ldcs(&{place})") } else { place })
-    }
-
     fn reciprocal(&self, argument: Piece, ty: Type) -> Piece {
         if ty == Type::F32 {
             return Piece::atom(format!("reciprocal_float({})", argument.text));
@@ -274,13 +270,6 @@ impl Target for Cuda<'_> {
         if settled.is_some() {
             out.close("}");
         }
-    }
-
-    fn store(&self, buffer: BufferId, place: &str, value: &str) -> String {
-        if self.kernel.streamed.contains(&buffer) {
-            return format!("__stcs(&{place}, {value});");
-        }
-        format!("{place} = {value};")
     }
 
     fn barrier(&self, out: &mut Writer, scope: Scope) {

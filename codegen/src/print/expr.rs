@@ -89,11 +89,6 @@ pub(crate) trait Dialect {
     /// Name of the smaller or larger of two integers.
     fn integer_extremum(&self, op: Op) -> &'static str;
 
-    /// The value of an element, which is written as `place`.
-    fn loaded(&self, _buffer: BufferId, place: String) -> Piece {
-        Piece::atom(place)
-    }
-
     /// A choice that is written in another way than with `?` and `:`.
     fn choice(&self, _cond: &Expr, _a: &Expr, _b: &Expr) -> Option<Piece> {
         None
@@ -196,7 +191,7 @@ pub(crate) fn converted(dialect: &dyn Dialect, expr: &Expr) -> String {
     match expr {
         Expr::Lane(axis) => dialect.bare_position(Position::Lane, *axis).text,
         Expr::Block(axis) => dialect.bare_position(Position::Block, *axis).text,
-        Expr::Load(buffer, index) => dialect.loaded(*buffer, element(dialect, *buffer, index)).text,
+        Expr::Load(buffer, index) => element(dialect, *buffer, index),
         _ => full(dialect, expr),
     }
 }
@@ -231,7 +226,7 @@ pub(crate) fn piece(dialect: &dyn Dialect, expr: &Expr) -> Piece {
 
 /// Unsigned and narrow integers become integers of the kernel's width before they take part in arithmetic.
 fn load(dialect: &dyn Dialect, buffer: BufferId, index: &Expr) -> Piece {
-    let loaded = dialect.loaded(buffer, element(dialect, buffer, index));
+    let loaded = Piece::atom(element(dialect, buffer, index));
     let kernel = dialect.kernel();
     let stored = kernel.buffers.get(buffer.0).map(|buffer| buffer.element);
     let converts = match stored {

@@ -14,7 +14,6 @@ pub fn kernel(name: &str, grid: [u64; 3], lanes: [u32; 3]) -> Kernel {
         grid,
         lanes,
         resident_blocks: None,
-        streamed: Vec::new(),
         index: IndexWidth::I32,
         vars: Vec::new(),
         body: Vec::new(),
@@ -391,7 +390,6 @@ pub fn two_phases() -> Kernel {
     let x = k.write("x", Element::F64, 64);
     let y = k.write("y", Element::F64, 64);
     let count_of = k.write("count", Element::I32, 1);
-    k.streamed = vec![x];
     let (at, swapped, up, old) = (
         k.var("at", Type::Int),
         k.var("swapped", Type::F64),

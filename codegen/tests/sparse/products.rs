@@ -11,7 +11,7 @@ use kernelwright_codegen::format::{
 };
 use kernelwright_codegen::kernel::{Element, IndexWidth};
 use kernelwright_codegen::loops::*;
-use kernelwright_codegen::map::{self, Target, Variant};
+use kernelwright_codegen::map::{self, Part, Target, Variant, Work};
 use kernelwright_syntax::program::Format;
 use kernelwright_tests::random::Random;
 
@@ -163,6 +163,36 @@ fn strips_that_do_not_fit_are_refused() {
     let options = map::Options { target: Target::Cuda, precision: Element::F64, history_len: 4, variant };
     let error = map::map(&fused(&case), &options).unwrap_err();
     assert!(error.to_string().contains("do not fit the shared memory"), "{error}");
+}
+
+/// Any two parts of a variant, with whatever values a search gives them, make a kernel.
+#[test]
+fn what_a_search_would_try_can_be_mapped() {
+    for name in ["csr", "sell_c_sigma"] {
+        let stored = convert(&formats::named(name), &matrices::square()[4].view(), PLAIN).unwrap();
+        let case = case(&stored);
+        let program = fused(&case);
+        let products = program.sweeps[0].values.iter().filter(|value| value.kind.gathers()).count();
+        let default = Variant::for_space(Target::Cuda, &case.op.space);
+        let parts = Variant::parts(Target::Cuda, &case.op.space, Element::F64, Work::Rows);
+        let values = |part: &Part| part.values.iter().map(|value| (part.key, value.clone())).collect::<Vec<_>>();
+        for (n, part) in parts.iter().enumerate() {
+            for (first, second) in
+                values(part).iter().flat_map(|a| parts[..n].iter().flat_map(values).map(move |b| (a.clone(), b)))
+            {
+                let mut variant = default.clone();
+                variant.set(first.0, &first.1).unwrap();
+                variant.set(second.0, &second.1).unwrap();
+                if ![first.0, second.0].iter().all(|key| variant.matters(key, Work::Rows)) {
+                    continue;
+                }
+                let fits = variant.holds_strips(products, Element::F64);
+                let options = map::Options { target: Target::Cuda, precision: Element::F64, history_len: 4, variant };
+                let mapped = map::map(&program, &options);
+                assert_eq!(mapped.is_ok(), fits, "{name}: {first:?} {second:?}: {:?}", mapped.err());
+            }
+        }
+    }
 }
 
 #[test]

@@ -33,8 +33,9 @@ struct Declared {
     formats: Vec<Option<Format>>,
     systems: Vec<Option<System>>,
     steps: Vec<Option<TimeStep>>,
-    /// Systems with errors of their own.
+    /// Systems and time steps with errors of their own.
     broken_systems: Vec<String>,
+    broken_steps: Vec<String>,
     operator_names: HashMap<String, usize>,
     solver_names: HashMap<String, usize>,
 }
@@ -159,8 +160,10 @@ fn declare(item: &Item, declared: &mut Declared, errors: &mut Vec<Diagnostic>) {
             None => declared.broken_systems.push(item.name.text.clone()),
         },
         ItemKind::TimeStep(stages) => {
-            let step = system::time_step(item, stages, errors).filter(|_| errors.len() == before);
-            declared.steps.push(step);
+            match system::time_step(item, stages, errors).filter(|_| errors.len() == before) {
+                Some(step) => declared.steps.push(Some(step)),
+                None => declared.broken_steps.push(item.name.text.clone()),
+            }
         }
         ItemKind::Problem(_) => {}
     }

@@ -273,7 +273,6 @@ impl Maker {
             grid: [self.blocks, 1, 1],
             lanes: [self.lanes as u32, 1, 1],
             resident_blocks: None,
-            streamed: Vec::new(),
             index: self.index,
             vars: made.vars,
             body,

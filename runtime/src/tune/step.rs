@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernelwright_codegen::format::Contents;
-use kernelwright_codegen::kernel::Kernel;
+use kernelwright_codegen::kernel::{Element, Kernel};
 use kernelwright_codegen::loops::{Control, Program, ScalarId};
 use kernelwright_codegen::map::{self, Finish, Own, Part, Variant, Work};
 use kernelwright_codegen::math;
@@ -71,8 +71,13 @@ impl Mapping {
             Step::Fence(_) => Work::Fence,
         };
         let space = &program.operator.space;
-        let parts = Variant::parts(self.target, space, element_of(self.precision), work);
-        let shapes = StepShapes { target: self.target, space, work };
+        let element = element_of(self.precision);
+        let parts = Variant::parts(self.target, space, element, work);
+        let products = match step {
+            Step::Sweep(number) => program.sweeps[number].values.iter().filter(|value| value.kind.gathers()).count(),
+            Step::Fence(_) => 0,
+        };
+        let shapes = StepShapes { target: self.target, space, work, element, products };
         Space::new(&shapes, Variant::for_space(self.target, space), parts)
     }
 }
@@ -269,6 +274,9 @@ struct StepShapes<'p> {
     target: map::Target,
     space: &'p math::Space,
     work: Work,
+    element: Element,
+    /// Products of a matrix in the step.
+    products: usize,
 }
 
 impl Shapes for StepShapes<'_> {
@@ -284,7 +292,8 @@ impl Shapes for StepShapes<'_> {
 
     fn sensible(&self, variant: &Variant, default: &Variant, parts: &[Part]) -> bool {
         let kept = |part: &Part| variant.matters(part.key, self.work) || variant.get(part.key) == default.get(part.key);
-        variant.check().is_ok() && parts.iter().all(kept)
+        let fits = variant.holds_strips(self.products, self.element);
+        variant.check().is_ok() && fits && parts.iter().all(kept)
     }
 
     /// Words with the ends of walks read twice, over the share of the device that has work. It need only put sensible

@@ -45,7 +45,6 @@ impl Builder {
             grid: [blocks(target, n), 1, 1],
             lanes: [lanes, 1, 1],
             resident_blocks: None,
-            streamed: Vec::new(),
             index: IndexWidth::I32,
             vars: Vec::new(),
             body: Vec::new(),

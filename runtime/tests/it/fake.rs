@@ -249,7 +249,6 @@ fn module() -> Module {
         grid: [1; 3],
         lanes: [1; 3],
         resident_blocks: None,
-        streamed: Vec::new(),
         index: IndexWidth::I32,
         vars: Vec::new(),
         body: Vec::new(),

@@ -346,6 +346,7 @@ pub fn unknown_word(name: &Name, what: &str, words: &[&str]) -> Diagnostic {
     let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     let help = match closest(&name.text, words.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if list.is_empty() => "there is none".to_string(),
         None => format!("one of {}", list.join(", ")),
     };
     Diagnostic::new("unknown-word", name.span, format!("`{}` is not {what}", name.text)).help(help)

@@ -115,6 +115,22 @@ fn systems_that_are_not_hyperbolic_are_found() {
     assert_eq!(growth(&acoustics, &[], &[1.0, 1.0], direction), None);
     assert_eq!(growth(&acoustics, &[], &[1e-3, 5e3], direction), None);
     assert_eq!(growth(&acoustics, &[], &[1.0, -1.0], direction), Some("a complex wave speed"));
+    // Units are nobody's concern: water and its sound, glass and light, each in SI.
+    assert_eq!(growth(&acoustics, &[], &[1e3, 2.2e9], direction), None);
+    let maxwell = library::system("maxwell").unwrap();
+    assert_eq!(growth(&maxwell, &[], &[8.854e-12, 5e-5], direction), None);
+    assert_eq!(growth(&maxwell, &[], &[8.854e-12, -5e-5], direction), Some("a complex wave speed"));
+    // A tracer that a heavy flow drives, and is not driven by, still lacks an eigenvector if it moves with the waves.
+    let driven = |speed: &str| {
+        let text = format!(
+            "field a, p, q; param k = 1e9; ddt a = -{speed}*dx(a) - k*dx(p); ddt p = -dx(q); ddt q = -dx(p);
+                            flux f {{ a = -{speed}*n[x]*average(a) - k*n[x]*average(p); p = -n[x]*average(q);
+                                      q = -n[x]*average(p); }}"
+        );
+        compile("driven.kw", &format!("system s {{ mesh tetrahedra; {text} }}")).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(driven("0.5"), Ok(()));
+    assert!(driven("1").unwrap_err().contains("too few waves"));
     // A Jordan block: p is driven by the gradient of a field that does not move.
     let text = "system s { mesh tetrahedra; field p, q; ddt p = dx(q) + dx(p); ddt q = dx(q);
                 flux f { p = n[x]*average(q + p); q = n[x]*average(q); } }";

@@ -80,7 +80,9 @@ impl Build<'_> {
     fn flux_of(&mut self, name: &Name, value: &AstExpr, place: Place, values: &mut [Option<Formula>]) {
         let Some(field) = self.field(name) else { return };
         let what = format!("the flux of `{}`", name.text);
-        let Some(value) = Scope::new(&self.table, place, self.errors).sized(value, field.size, &what) else { return };
+        let Some(value) = Scope::new(&self.table, place, self.errors).sized(value, field.size, &what) else {
+            return said(&field, values);
+        };
         if value.degree != Degree::Linear && !value.parts.iter().all(algebra::is_zero) {
             let error = Diagnostic::new("not-linear", value.span, format!("{what} is not linear in the fields"));
             self.errors.push(error.label("holds a part without fields"));
@@ -163,8 +165,16 @@ impl Build<'_> {
             return;
         }
         let Some(field) = self.field(name) else { return };
-        if let Some(value) = Scope::new(&self.table, place, self.errors).sized(value, field.size, &what) {
-            self.assign(name, &field, value, fields, "exterior value");
+        match Scope::new(&self.table, place, self.errors).sized(value, field.size, &what) {
+            Some(value) => self.assign(name, &field, value, fields, "exterior value"),
+            None => said(&field, fields),
         }
+    }
+}
+
+/// Something was said about a quantity, though it made no sense.
+fn said(quantity: &Quantity, values: &mut [Option<Formula>]) {
+    for slot in &mut values[quantity.first..quantity.first + quantity.size] {
+        slot.get_or_insert_with(algebra::zero);
     }
 }

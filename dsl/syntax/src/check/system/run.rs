@@ -130,6 +130,9 @@ impl Declared {
         {
             return Some(number);
         }
+        if self.broken_steps.contains(&name.text) {
+            return None;
+        }
         if let Some(step) = library::step(&name.text) {
             self.steps.push(Some(step));
             return Some(self.steps.len() - 1);

@@ -128,6 +128,7 @@ pub fn growth(system: &System, params: &[f64], materials: &[f64], normal: [f64; 
             }
         }
     }
+    balance(&mut matrix, size);
     let norm = matrix.iter().map(|x| x * x).sum::<f64>().sqrt();
     if norm == 0.0 || !norm.is_finite() {
         return None;
@@ -142,6 +143,45 @@ pub fn growth(system: &System, params: &[f64], materials: &[f64], normal: [f64; 
         wave = wave.squared();
     }
     (wave.norm() > LARGEST).then_some("too few waves")
+}
+
+/// Rounds of scaling; each brings every row and column to one norm with the others as they are.
+const ROUNDS: usize = 30;
+
+/// Scales the units of the unknowns (a diagonal similarity) such that rows and columns have one norm, which is what
+/// fields that drive each other have in units of the energy: pascals beside metres a second would look like eigenvectors
+/// that are nearly parallel. (Osborne, On pre-conditioning of matrices, J. ACM 7, 1960.)
+///
+/// An unknown that drives none, or is driven by none, has no unit of its own: its row or column is brought down to the
+/// norm of the rest, where a missing eigenvector still shows.
+fn balance(matrix: &mut [f64], size: usize) {
+    for _ in 0..ROUNDS {
+        let mut largest = 1.0f64;
+        for i in 0..size {
+            let others = || (0..size).filter(move |j| *j != i);
+            let row = others().map(|j| matrix[i * size + j].powi(2)).sum::<f64>().sqrt();
+            let column = others().map(|j| matrix[j * size + i].powi(2)).sum::<f64>().sqrt();
+            let all = matrix.iter().map(|x| x * x).sum::<f64>();
+            let rest = (all - row * row - column * column).max(0.0).sqrt();
+            let factor = match (row > 0.0, column > 0.0) {
+                (true, true) => (row / column).sqrt(),
+                (true, false) if row > rest && rest > 0.0 => row / rest,
+                (false, true) if column > rest && rest > 0.0 => rest / column,
+                _ => continue,
+            };
+            if !(factor.is_finite() && factor > 0.0) {
+                return;
+            }
+            for j in others() {
+                matrix[i * size + j] /= factor;
+                matrix[j * size + i] *= factor;
+            }
+            largest = largest.max(factor.max(1.0 / factor));
+        }
+        if largest < 1.01 {
+            return;
+        }
+    }
 }
 
 /// A complex square matrix.
