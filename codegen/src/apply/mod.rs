@@ -1,7 +1,8 @@
 //! Apply: a graph and a schedule become a complete loop program.
 //!
-//! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]); a placed main
-//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`]; [`merge`] joins fences in a row.
+//! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]), the solution kept in
+//! its buffer by [`land`]; a placed main loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of
+//! [`frame`]; [`merge`] joins fences in a row.
 
 mod build;
 mod debts;
