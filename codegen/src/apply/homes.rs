@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::Illegal;
-use super::land::versions;
+use super::land::{versions, versions_before_loop};
 use super::lives::{Arms, Life};
 use crate::graph::{Branch, Graph, Loop, NodeId, NodeKind, Region, Step};
 use crate::plan::schedule::Placement;
@@ -86,10 +86,10 @@ pub(super) fn homes(graph: &Graph, placed: Option<&Placement>) -> Result<Homes, 
 }
 
 /// In program order, the versions of the solution that are still needed when a later version comes into being.
-pub(super) fn outlived(graph: &Graph) -> Result<BTreeSet<NodeId>, Illegal> {
+pub(super) fn outlived(graph: &Graph, versions: &[NodeId]) -> Result<BTreeSet<NodeId>, Illegal> {
     let walk = Walk::all(graph, None);
     let (life, _) = walk.lives(&walk.kept())?;
-    let versions: Vec<NodeId> = versions(graph).into_iter().filter(|n| life.contains_key(n)).collect();
+    let versions: Vec<NodeId> = versions.iter().copied().filter(|n| life.contains_key(n)).collect();
     let mut out = BTreeSet::new();
     for (at, a) in versions.iter().enumerate() {
         for b in versions[..at].iter().filter(|b| !life[a].apart(&life[*b])) {
@@ -302,9 +302,8 @@ impl<'g> Walk<'g> {
 
     fn unite(&self, groups: &mut Groups<'_>) -> Result<(), Illegal> {
         let graph = self.graph;
-        if self.placed.is_none() {
-            groups.unite_if_apart(&versions(graph));
-        }
+        let versions = if self.placed.is_none() { versions(graph) } else { versions_before_loop(graph) };
+        groups.unite_if_apart(&versions);
         for (m, begin) in self.merges.iter().filter(|m| graph.kind(m.0.node).is_vector()) {
             let mut all = vec![m.node];
             all.extend(m.incoming);

@@ -11,11 +11,19 @@ use crate::graph::{Graph, MapTree, Node, NodeId, NodeKind, Phi, Region, Step};
 
 /// Values of the variable `u`: at every act, at the end, and what becomes of these in loops and branches.
 pub(super) fn versions(graph: &Graph) -> Vec<NodeId> {
+    closed(graph, &[&graph.start, &graph.body], vec![graph.solution])
+}
+
+/// The same, as far as it goes before the main loop.
+pub(super) fn versions_before_loop(graph: &Graph) -> Vec<NodeId> {
+    closed(graph, &[&graph.start], Vec::new())
+}
+
+fn closed(graph: &Graph, regions: &[&Region], mut stack: Vec<NodeId>) -> Vec<NodeId> {
     let mut out: BTreeSet<NodeId> = BTreeSet::new();
-    let mut stack: Vec<NodeId> = vec![graph.solution];
     stack.extend(graph.nodes.iter().position(|n| n.kind == NodeKind::Guess).map(NodeId));
     let mut links: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
-    for region in [&graph.start, &graph.body] {
+    for region in regions {
         collect(graph, region, &mut stack, &mut links);
     }
     while let Some(n) = stack.pop() {
@@ -53,11 +61,24 @@ fn collect(graph: &Graph, region: &Region, acts: &mut Vec<NodeId>, links: &mut B
 /// # Errors
 /// Where lives cannot be found: a bug of the trace.
 pub(super) fn land(graph: Graph) -> Result<Graph, Illegal> {
-    let outlived = outlived(&graph)?;
+    let versions = versions(&graph);
+    copied(graph, &versions)
+}
+
+/// The same for what precedes a placed loop; in the loop, buffers have versions.
+///
+/// # Errors
+/// As for [`land`].
+pub(super) fn land_before_loop(graph: &Graph) -> Result<Graph, Illegal> {
+    copied(graph.clone(), &versions_before_loop(graph))
+}
+
+fn copied(graph: Graph, versions: &[NodeId]) -> Result<Graph, Illegal> {
+    let outlived = outlived(&graph, versions)?;
     if outlived.is_empty() {
         return Ok(graph);
     }
-    let versions: BTreeSet<NodeId> = versions(&graph).into_iter().collect();
+    let versions: BTreeSet<NodeId> = versions.iter().copied().collect();
     let mut out = graph;
     let copies: BTreeMap<NodeId, NodeId> =
         outlived.into_iter().enumerate().map(|(i, version)| (version, NodeId(out.nodes.len() + i))).collect();

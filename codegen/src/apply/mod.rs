@@ -36,10 +36,14 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let rewritten;
     let graph = match (&schedule.main, schedule.predicted) {
-        (Some(_), None) => graph,
+        (Some(_), None) => {
+            rewritten = land::land_before_loop(graph)?;
+            &rewritten
+        }
         (Some(_), Some(sum)) => {
             let predicted = predict(graph, sum);
-            rewritten = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            let predicted = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            rewritten = land::land_before_loop(&predicted)?;
             &rewritten
         }
         (None, _) => {

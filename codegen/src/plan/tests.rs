@@ -152,7 +152,21 @@ fn own_loops() {
             r = f - A*u;
         }
     }";
-    for text in [momentum, swapped, around, restarted] {
+    let stepped = "solver stepped(A: any, M: any) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        u_old = u; u = u + 0.1*inv(M)*r;
+        require norm(u) >= 0 else breakdown;
+        u_older = u_old; u_old = u; u = u + 0.1*(f - A*u);
+        require norm(u_old) >= 0 else breakdown;
+        r = f - A*u;
+        repeat {
+            u_new = u + 0.5*inv(M)*r + 0.1*(u - u_old) + 0.01*(u_old - u_older);
+            u_older = u_old; u_old = u; u = u_new;
+            r = f - A*u; check;
+        }
+    }";
+    for text in [momentum, swapped, around, restarted, stepped] {
         for preconditioner in [Preconditioner::Jacobi, Preconditioner::Line(1)] {
             let case = Case::text(text, preconditioner);
             sound(&case);
