@@ -1,6 +1,6 @@
 //! Names of generated variables: from the program where there is one, by role where there is none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::print::reserved::{is_library_function, is_reserved};
 
@@ -8,6 +8,8 @@ use crate::print::reserved::{is_library_function, is_reserved};
 #[derive(Default)]
 pub(crate) struct Namer {
     taken: BTreeSet<String>,
+    /// Numbers below these are in use after a name.
+    next: BTreeMap<String, usize>,
 }
 
 impl Namer {
@@ -22,13 +24,17 @@ impl Namer {
         if is_reserved(&base) {
             base.push_str("_value");
         }
-        let mut name = base.clone();
-        let mut number = 2;
-        while !self.taken.insert(name.clone()) {
-            name = format!("{base}_{number}");
-            number += 1;
+        if self.taken.insert(base.clone()) {
+            return base;
         }
-        name
+        let number = self.next.entry(base.clone()).or_insert(2);
+        loop {
+            let name = format!("{base}_{number}");
+            *number += 1;
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 }
 
