@@ -20,6 +20,7 @@ pub mod facts;
 pub mod trace;
 pub mod graph;
 pub mod graph_verify;
+mod graph_rename;
 pub mod plan;
 pub mod apply;
 pub mod correct;

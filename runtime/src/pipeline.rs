@@ -123,7 +123,12 @@ fn trace_in(
         precision,
     };
     let place = |error: trace::TraceError| {
-        Error::Input(format!("{}:{}:{}: {}", program.file, error.span.line, error.span.column, error.message))
+        // Solvers of the library have no place in the user's file.
+        let place = match error.span.line {
+            0 => String::new(),
+            line => format!(":{line}:{}", error.span.column),
+        };
+        Error::Input(format!("{}{place}: {}", program.file, error.message))
     };
     let graph = trace::trace(input).map_err(place)?;
     graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;

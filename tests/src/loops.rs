@@ -63,3 +63,64 @@ fn statement(random: &mut Random) -> String {
     };
     format!("        {text};\n")
 }
+
+/// A random solver `random(A: any, M: any)` as text: a loop with branches, inner loops and tests anywhere, in which the
+/// solution is assigned, copied and taken back.
+pub fn branching(seed: u64) -> String {
+    let mut random = Random::new(seed ^ 0xb4a9c4);
+    let mut body = String::new();
+    block(&mut random, 3, &mut body);
+    format!(
+        "solver random(A: any, M: any) {{
+    residual r = f - A*u;
+    converge when norm(r) <= tolerance*norm(f);
+    a = inv(M)*r;
+    b = u;
+    c = A*a;
+    s = dot(a, r);
+    t = dot(b, r) + 2;
+    repeat {{
+{body}        check;
+    }}
+}}
+"
+    )
+}
+
+fn block(random: &mut Random, depth: u32, out: &mut String) {
+    for _ in 0..random.between(2, 4) {
+        match random.below(12) {
+            0 | 1 if depth > 0 => nested(random, depth, "if s > t {", out),
+            2 if depth > 0 => nested(random, depth, "every 2 {", out),
+            3 if depth > 0 => nested(random, depth, "repeat 2 times {", out),
+            4 => out.push_str("        check;\n"),
+            5 => out.push_str("        require norm(r) != 3 else breakdown;\n"),
+            6..=9 => out.push_str(&of_solution(random)),
+            _ => out.push_str(&statement(random)),
+        }
+    }
+}
+
+fn nested(random: &mut Random, depth: u32, head: &str, out: &mut String) {
+    *out += &format!("        {head}\n");
+    block(random, depth - 1, out);
+    if head.starts_with("if") && random.one_in(2) {
+        *out += if random.one_in(3) { "        } else if norm(r) > s {\n" } else { "        } else {\n" };
+        block(random, depth - 1, out);
+    }
+    *out += "        }\n";
+}
+
+fn of_solution(random: &mut Random) -> String {
+    let (v, to, s) = (vector(random), target(random), scalar(random));
+    let text = match random.below(8) {
+        0 | 1 => format!("u = u + {s}*{v}"),
+        2 => format!("u = {v}"),
+        3 => format!("{to} = u"),
+        4 => format!("u = u + 0.5*(A*{v})"),
+        5 => "u = u - 0.25*(A*u - f)".to_string(),
+        6 => format!("{to} = {to} - u"),
+        _ => "r = f - A*u".to_string(),
+    };
+    format!("        {text};\n")
+}

@@ -3,13 +3,15 @@
 //! Nodes get positions in program order. A kept node lives from its definition to its last use, to the end of any
 //! loop around the use that its definition is outside of. Nodes whose lives do not overlap may share a home; sharing
 //! is tried where it saves a copy: next and initial values of a loop's variable with the variable, values of arms
-//! with the merge. A use at a neighbour outlasts the point at which it happens, since the sweep that reads cannot
-//! also overwrite; a use at the own point does not.
+//! with the merge, versions of the solution with each other. A use at a neighbour outlasts the point at which it happens,
+//! since the sweep that reads cannot also overwrite; a use at the own point does not. Lives: [`lives`](super::lives).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::Illegal;
-use crate::graph::{Graph, Loop, NodeId, NodeKind, Region, Step};
+use super::land::{versions, versions_before_loop};
+use super::lives::{Arms, Life};
+use crate::graph::{Branch, Graph, Loop, NodeId, NodeKind, Region, Step};
 use crate::plan::schedule::Placement;
 
 /// Kept nodes and their homes.
@@ -67,46 +69,76 @@ struct Walk<'g> {
     phis: Vec<crate::graph::Phi>,
     /// Merges with the begin of their branch.
     merges: Vec<(crate::graph::Merge, i64)>,
+    /// First and last position of the arms of every branch.
+    branches: Vec<Arms>,
     /// Members of the placed loop: first and last position.
     pinned: BTreeMap<NodeId, (i64, i64)>,
 }
 
 /// Decides on homes.
 pub(super) fn homes(graph: &Graph, placed: Option<&Placement>) -> Result<Homes, Illegal> {
-    let mut walk = Walk {
-        graph,
-        placed,
-        clock: 0,
-        define: BTreeMap::new(),
-        part: BTreeMap::new(),
-        parts: 0,
-        outputs: Vec::new(),
-        uses: Vec::new(),
-        loops: Vec::new(),
-        phis: Vec::new(),
-        merges: Vec::new(),
-        pinned: BTreeMap::new(),
-    };
-    for (id, node) in graph.nodes.iter().enumerate() {
-        if matches!(node.kind, NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_)) {
-            walk.define.insert(NodeId(id), -1);
+    let walk = Walk::all(graph, placed);
+    let kept = walk.kept();
+    let (life, wanted) = walk.lives(&kept)?;
+    let mut groups = Groups::new(graph, life);
+    walk.unite(&mut groups)?;
+    Ok(groups.homes(wanted))
+}
+
+/// In program order, the versions of the solution that are still needed when a later version comes into being.
+pub(super) fn outlived(graph: &Graph, versions: &[NodeId]) -> Result<BTreeSet<NodeId>, Illegal> {
+    let walk = Walk::all(graph, None);
+    let (life, _) = walk.lives(&walk.kept())?;
+    let versions: Vec<NodeId> = versions.iter().copied().filter(|n| life.contains_key(n)).collect();
+    let mut out = BTreeSet::new();
+    for (at, a) in versions.iter().enumerate() {
+        for b in versions[..at].iter().filter(|b| !life[a].apart(&life[*b])) {
+            out.insert(if walk.define[a] <= walk.define[b] { *a } else { *b });
         }
     }
-    walk.region(&graph.start);
-    walk.region(&graph.body);
-    walk.clock += 1;
-    walk.uses.push((graph.solution, walk.clock));
-    let exit = walk.clock;
-    for (id, node) in graph.nodes.iter().enumerate() {
-        if matches!(node.kind, NodeKind::Solution) {
-            walk.define.insert(NodeId(id), exit);
-        }
-    }
-    walk.region(&graph.residual);
-    walk.share()
+    Ok(out)
 }
 
 impl<'g> Walk<'g> {
+    fn all(graph: &'g Graph, placed: Option<&'g Placement>) -> Self {
+        let mut walk = Walk::new(graph, placed);
+        for (id, node) in graph.nodes.iter().enumerate() {
+            if matches!(node.kind, NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_)) {
+                walk.define.insert(NodeId(id), -1);
+            }
+        }
+        walk.region(&graph.start);
+        walk.region(&graph.body);
+        walk.clock += 1;
+        walk.uses.push((graph.solution, walk.clock));
+        let exit = walk.clock;
+        for (id, node) in graph.nodes.iter().enumerate() {
+            if matches!(node.kind, NodeKind::Solution) {
+                walk.define.insert(NodeId(id), exit);
+            }
+        }
+        walk.region(&graph.residual);
+        walk
+    }
+
+    fn new(graph: &'g Graph, placed: Option<&'g Placement>) -> Self {
+        Walk {
+            graph,
+            placed,
+            clock: 0,
+            define: BTreeMap::new(),
+            part: BTreeMap::new(),
+            parts: 0,
+            outputs: Vec::new(),
+            uses: Vec::new(),
+            loops: Vec::new(),
+            phis: Vec::new(),
+            merges: Vec::new(),
+            branches: Vec::new(),
+            pinned: BTreeMap::new(),
+        }
+    }
+
     fn tick(&mut self) -> i64 {
         self.clock += 1;
         self.clock
@@ -130,29 +162,32 @@ impl<'g> Walk<'g> {
                     }
                     self.parts += 1;
                 }
-                Step::Branch(b) => {
-                    let begin = self.tick();
-                    for m in &b.merges {
-                        self.uses.extend(m.incoming.map(|n| (n, begin)));
-                    }
-                    let mut ends = Vec::new();
-                    for arm in &b.arms {
-                        self.region(&arm.body);
-                        ends.push(self.tick());
-                    }
-                    let end = self.tick();
-                    for m in &b.merges {
-                        // An arm's value need not outlive its arm: where it counts, the other arm did not run.
-                        for (value, at) in m.values.iter().zip(&ends).filter(|(v, _)| Some(**v) != m.incoming) {
-                            self.uses.push((*value, *at));
-                        }
-                        self.define.insert(m.node, end);
-                        self.merges.push((m.clone(), begin));
-                    }
-                    self.parts += 1;
-                }
+                Step::Branch(b) => self.branch(b),
             }
         }
+    }
+
+    fn branch(&mut self, b: &'g Branch) {
+        let begin = self.tick();
+        for m in &b.merges {
+            self.uses.extend(m.incoming.map(|n| (n, begin)));
+        }
+        let mut arms = Arms::new();
+        for arm in &b.arms {
+            let first = self.clock;
+            self.region(&arm.body);
+            arms.push((first, self.tick()));
+        }
+        let end = self.tick();
+        for m in &b.merges {
+            // An arm's value need not outlive its arm: where it counts, the other arm did not run. What an arm does not
+            // change must still be there when it ends.
+            self.uses.extend(m.values.iter().zip(&arms).map(|(value, (_, last))| (*value, *last)));
+            self.define.insert(m.node, end);
+            self.merges.push((m.clone(), begin));
+        }
+        self.branches.push(arms);
+        self.parts += 1;
     }
 
     fn plain_loop(&mut self, l: &'g Loop) {
@@ -229,16 +264,16 @@ impl<'g> Walk<'g> {
         kept
     }
 
-    fn share(self) -> Result<Homes, Illegal> {
+    /// Lives of kept nodes, and those that others than outputs of their own straight-line part use.
+    fn lives(&self, kept: &BTreeSet<NodeId>) -> Result<(BTreeMap<NodeId, Life>, BTreeSet<NodeId>), Illegal> {
         let graph = self.graph;
-        let kept = self.kept();
         let held = |n: NodeId| kept.contains(&n);
-        let mut life: BTreeMap<NodeId, (i64, i64)> = BTreeMap::new();
-        for n in &kept {
+        let mut life: BTreeMap<NodeId, Life> = BTreeMap::new();
+        for n in kept {
             let Some(at) = self.define.get(n) else {
                 return Err(Illegal(format!("{} is used but never computed", graph.label(*n))));
             };
-            life.insert(*n, (2 * at, 2 * at + 1));
+            life.insert(*n, Life::born(2 * at));
         }
         let mut wanted: BTreeSet<NodeId> = graph.true_residual.into_iter().collect();
         for (n, at) in &self.uses {
@@ -254,27 +289,21 @@ impl<'g> Walk<'g> {
             }
         }
         for (n, (first, last)) in &self.pinned {
-            life.insert(*n, (2 * first, 2 * last));
+            life.insert(*n, Life::pinned(2 * first, 2 * last));
         }
-        let mut groups = Groups::new(graph, life);
-        self.unite(&mut groups)?;
-        Ok(groups.homes(wanted))
+        Ok((life, wanted))
     }
 
-    fn extend(&self, life: &mut BTreeMap<NodeId, (i64, i64)>, node: NodeId, at: i64) {
-        let Some(entry) = life.get_mut(&node) else { return };
-        let defined = entry.0;
-        entry.1 = entry.1.max(at);
-        for (begin, end) in &self.loops {
-            let around = |p: i64| 2 * begin < p && p < 2 * end;
-            if around(at) && !around(defined) {
-                entry.1 = entry.1.max(2 * end);
-            }
+    fn extend(&self, life: &mut BTreeMap<NodeId, Life>, node: NodeId, at: i64) {
+        if let Some(life) = life.get_mut(&node) {
+            life.extend(at, &self.loops, &self.branches);
         }
     }
 
     fn unite(&self, groups: &mut Groups<'_>) -> Result<(), Illegal> {
         let graph = self.graph;
+        let versions = if self.placed.is_none() { versions(graph) } else { versions_before_loop(graph) };
+        groups.unite_if_apart(&versions);
         for (m, begin) in self.merges.iter().filter(|m| graph.kind(m.0.node).is_vector()) {
             let mut all = vec![m.node];
             all.extend(m.incoming);
@@ -325,13 +354,13 @@ pub(super) fn node_of(step: &Step) -> Option<NodeId> {
 /// Sets of nodes that share a home.
 struct Groups<'g> {
     graph: &'g Graph,
-    life: BTreeMap<NodeId, (i64, i64)>,
+    life: BTreeMap<NodeId, Life>,
     group: BTreeMap<NodeId, usize>,
     members: Vec<Vec<NodeId>>,
 }
 
 impl<'g> Groups<'g> {
-    fn new(graph: &'g Graph, life: BTreeMap<NodeId, (i64, i64)>) -> Self {
+    fn new(graph: &'g Graph, life: BTreeMap<NodeId, Life>) -> Self {
         let members: Vec<Vec<NodeId>> = life.keys().map(|n| vec![*n]).collect();
         let group = life.keys().enumerate().map(|(i, n)| (*n, i)).collect();
         Groups { graph, life, group, members }
@@ -364,11 +393,9 @@ impl<'g> Groups<'g> {
             return true;
         }
         self.members[*a].iter().all(|m| {
-            self.members[*b].iter().all(|n| {
-                let (x, y) = (self.life[m], self.life[n]);
-                let apart = x.1 <= y.0 || y.1 <= x.0;
-                apart && !self.exclusive(*m) && !self.exclusive(*n)
-            })
+            self.members[*b]
+                .iter()
+                .all(|n| self.life[m].apart(&self.life[n]) && !self.exclusive(*m) && !self.exclusive(*n))
         })
     }
 
@@ -378,14 +405,24 @@ impl<'g> Groups<'g> {
         }
     }
 
-    /// All or nothing.
-    fn unite_all(&mut self, nodes: &[NodeId], begin: i64) {
+    /// All that are kept or none, and whether they now share a home.
+    fn unite_if_apart(&mut self, nodes: &[NodeId]) -> bool {
+        let nodes: Vec<NodeId> = nodes.iter().copied().filter(|n| self.known(*n)).collect();
         let fits = nodes.iter().enumerate().all(|(i, a)| nodes[..i].iter().all(|b| self.compatible(*a, *b)));
         if fits {
             nodes.windows(2).for_each(|w| self.force(w[0], w[1]));
-        } else if let Some(merge) = nodes.first() {
+        }
+        fits
+    }
+
+    /// All or nothing.
+    fn unite_all(&mut self, nodes: &[NodeId], begin: i64) {
+        if self.unite_if_apart(nodes) {
+            return;
+        }
+        if let Some(merge) = nodes.first() {
             // The merge receives copies from the branch's begin on, in a home of its own.
-            self.life.entry(*merge).and_modify(|l| l.0 = begin);
+            self.life.entry(*merge).and_modify(|l| l.begin(begin));
         }
     }
 

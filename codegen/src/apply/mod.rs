@@ -1,19 +1,22 @@
 //! Apply: a graph and a schedule become a complete loop program.
 //!
-//! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]); a placed main
-//! loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of [`frame`]; [`merge`] joins fences in a row.
+//! Start, residual and loops with branches or inner loops are written in program order ([`sequence`]), the solution kept in
+//! its buffer by [`land`]; a placed main loop as rounds of its sweeps ([`rounds`]). Around them stand the sections of
+//! [`frame`]; [`merge`] joins fences in a row.
 
 mod build;
 mod debts;
 mod frame;
 mod homes;
 mod join;
+mod land;
+mod lives;
 mod merge;
 mod rounds;
 mod sequence;
 mod split;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use build::Illegal;
 use build::Parts;
@@ -33,14 +36,18 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let rewritten;
     let graph = match (&schedule.main, schedule.predicted) {
-        (Some(_), None) => graph,
+        (Some(_), None) => {
+            rewritten = land::land_before_loop(graph)?;
+            &rewritten
+        }
         (Some(_), Some(sum)) => {
             let predicted = predict(graph, sum);
-            rewritten = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            let predicted = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
+            rewritten = land::land_before_loop(&predicted)?;
             &rewritten
         }
         (None, _) => {
-            rewritten = split::split_neighbour_updates(graph);
+            rewritten = land::land(split::split_neighbour_updates(graph))?;
             &rewritten
         }
     };
@@ -91,6 +98,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
         slots: BTreeMap::new(),
         parts,
         solution: Some(solution),
+        nested: BTreeSet::new(),
     };
     let mut start = sequencer.region(&graph.start, None)?;
     let rounds::Rounds { mut body, mut finish, reset: owed } = match (&schedule.main, graph.main_loop()) {
@@ -106,6 +114,7 @@ pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Progra
     let kept = graph.true_residual.and_then(|r| Some(sequencer.vectors[*homes.home.get(&r)?]));
     let mut reset = vec![zero(ScalarId::ITERATION)];
     reset.extend(owed);
+    reset.extend(sequencer.nested.iter().map(|condition| zero(*condition)));
     let mut parts = sequencer.parts;
     let mut prepare = frame::prepare(graph, &mut parts, given, rhs, reset);
     frame::mask_vectors(graph, &mut parts, &mut prepare);

@@ -28,6 +28,8 @@ pub(super) struct Sequencer<'g> {
     pub parts: Parts,
     /// Vector that must not run ahead of the acts: the solution.
     pub solution: Option<VectorId>,
+    /// Conditions of arms inside other arms, read where these do not run, too: they must be numbers from the beginning.
+    pub nested: BTreeSet<ScalarId>,
 }
 
 /// Times of the outputs and scalars of a straight line.
@@ -215,6 +217,7 @@ impl Sequencer<'_> {
     fn both(&mut self, outer: Option<ScalarId>, inner: NodeId, out: &mut Vec<Control>) -> Result<ScalarId, Illegal> {
         let inner = self.slot(inner);
         let Some(outer) = outer else { return Ok(inner) };
+        self.nested.insert(inner);
         let both = self.parts.scalar("condition");
         let value =
             ScalarExpr::Binary(BinaryOp::Mul, Box::new(ScalarExpr::Scalar(outer)), Box::new(ScalarExpr::Scalar(inner)));

@@ -106,9 +106,9 @@ impl Poly {
         Some(out)
     }
 
-    /// What does not cancel: monomials with their numbers.
+    /// What does not cancel: monomials with their numbers. Nothing that is not finite cancels.
     pub fn left(&self) -> impl Iterator<Item = (&Monomial, f64)> {
-        let counts = |(v, size): &(f64, f64)| v.abs() > 16.0 * f64::EPSILON * size;
+        let counts = |(v, size): &(f64, f64)| !size.is_finite() || v.abs() > 16.0 * f64::EPSILON * size;
         self.terms.iter().filter(move |(_, n)| counts(n)).map(|(m, (v, _))| (m, *v))
     }
 

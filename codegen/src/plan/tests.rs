@@ -152,12 +152,51 @@ fn own_loops() {
             r = f - A*u;
         }
     }";
-    for text in [momentum, swapped, around, restarted] {
+    let stepped = "solver stepped(A: any, M: any) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        u_old = u; u = u + 0.1*inv(M)*r;
+        require norm(u) >= 0 else breakdown;
+        u_older = u_old; u_old = u; u = u + 0.1*(f - A*u);
+        require norm(u_old) >= 0 else breakdown;
+        r = f - A*u;
+        repeat {
+            u_new = u + 0.5*inv(M)*r + 0.1*(u - u_old) + 0.01*(u_old - u_older);
+            u_older = u_old; u_old = u; u = u_new;
+            r = f - A*u; check;
+        }
+    }";
+    for text in [momentum, swapped, around, restarted, stepped] {
         for preconditioner in [Preconditioner::Jacobi, Preconditioner::Line(1)] {
             let case = Case::text(text, preconditioner);
             sound(&case);
             sound_plans(&case, Limits { steps: 2_000, ..Limits::default() });
         }
+    }
+}
+
+/// The solution is assigned in branches, other variables keep older versions of it, and the solve may end in between.
+#[test]
+fn solutions_in_branches() {
+    let cycle = "solver cycle(A: any, M: any) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        best = u;
+        repeat {
+            z = inv(M)*r; h = norm(z);
+            if h > norm(r) {
+                v = z - 0.5*r; u = u + h*z + 2*v;
+            } else {
+                u = u + 3*z;
+            }
+            r = f - A*u; check;
+            if norm(r) > 2*h { u = best; r = f - A*u; check; } else { best = u; }
+            every 2 { u = u + 0.5*z; r = f - A*u; }
+        }
+    }";
+    sound(&Case::text(cycle, Preconditioner::Jacobi));
+    for seed in 0..12 {
+        sound(&Case::text(&kernelwright_tests::loops::branching(seed), Preconditioner::Jacobi));
     }
 }
 

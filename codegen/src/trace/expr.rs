@@ -88,13 +88,18 @@ impl<'a> Tracer<'a> {
     /// `transpose(A)` is `A` where symmetry is proved.
     fn require_symmetric(&self) -> Result<(), TraceError> {
         let facts = &self.input.operator.facts;
-        if facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved) {
-            return Ok(());
+        let known = facts.iter().find(|f| f.fact == Fact::Symmetric);
+        match known {
+            Some(f) if f.standing == Standing::Proved => Ok(()),
+            Some(f) => self.error(format!(
+                "`transpose` of `{}` is not available: the operator is not proved symmetric ({})",
+                self.input.operator.name, f.why
+            )),
+            None => self.error(format!(
+                "`transpose` of `{}` is not available: nothing is known of the operator's symmetry",
+                self.input.operator.name
+            )),
         }
-        self.error(format!(
-            "`transpose` of `{}` is not available: the operator is not proved symmetric",
-            self.input.operator.name
-        ))
     }
 
     fn random(&mut self, seed: u64) -> NodeId {

@@ -23,7 +23,7 @@ use kernelwright_syntax::program::{
 use kernelwright_syntax::source::Span;
 
 use crate::graph::{
-    Arm, Branch, Graph, Loop, Merge, Node, NodeId, NodeKind, Phi, Region, ScalarTree, Step, Type, When,
+    Arm, Branch, Graph, Loop, MapTree, Merge, Node, NodeId, NodeKind, Phi, Region, ScalarTree, Step, Type, When,
 };
 use crate::loops::RequireInfo;
 use crate::math::Operator;
@@ -316,11 +316,26 @@ impl<'a> Tracer<'a> {
     }
 
     fn assign_vector(&mut self, var: VarId, value: &'a Vector) -> Result<(), TraceError> {
+        let begun = self.nodes.len();
         let term = self.vector(value)?;
         let name = self.var_name(var);
-        let node = self.vector_node(term, &name);
+        let mut node = self.vector_node(term, &name);
+        if self.instances.len() == 1 && var == Solver::SOLUTION && node != self.solution() {
+            node = self.version(node, begun, &name);
+        }
         self.bind(var, node);
         Ok(())
+    }
+
+    /// The solution's next version: a node that comes into being here, not another variable or what was known before.
+    fn version(&mut self, node: NodeId, begun: usize, name: &str) -> NodeId {
+        let depth = self.scopes.len() - 1;
+        if node.0 >= begun && self.depth[node.0] == depth && !self.nodes[node.0].named {
+            return node;
+        }
+        let copy = self.place(NodeKind::Map(MapTree::Value(node)), name, depth, true);
+        self.scopes[depth].steps.push(Step::Node(copy));
+        copy
     }
 
     /// Gives a variable its value; a value without a name of the program takes the variable's.

@@ -53,6 +53,9 @@ fn null_spaces() {
     assert!(lower(&b.0, &[9]).unwrap().nullspace);
     b.0.nullspace = Some(kernelwright_syntax::program::NullSpace::None);
     assert!(!lower(&b.0, &[9]).unwrap().nullspace);
+    let mut b = Build::new("overflow", Centring::Cells, 1);
+    b.apply("u", num(1e308) * num(10.0) * u([0; 3]));
+    assert!(!lower(&b.0, &[9]).unwrap().nullspace, "what is infinite does not cancel");
     // A flux of a sum: it cancels between faces, but not beside a closed one.
     let mut b = Build::new("flow", Centring::Cells, 1);
     let x = b.flux("X", 0, u([1, 0, 0]) + u([0; 3]));

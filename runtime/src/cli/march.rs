@@ -1,7 +1,7 @@
 //! `solve` for problems of systems: march in time, write what is asked for, tell how it went.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +47,11 @@ pub(super) fn chosen(loaded: &Loaded, name: Option<&str>) -> Result<Option<usize
 
 /// Options that a problem of an operator does not have.
 pub(super) fn refuse_for_operators(args: &SolveArgs) -> Result<(), Failure> {
+    let matrix = &args.run.compile.program.matrix;
+    let of_matrices = [("--format", matrix.format.format != "auto"), ("--formats", matrix.format.formats.is_some())];
+    if let Some((option, _)) = of_matrices.iter().find(|(_, given)| *given && matrix.matrix.is_none()) {
+        return Err(Failure::Usage(format!("{option} is for --matrix; a problem of a program stores no matrix")));
+    }
     let given = [
         ("--mesh", args.mesh.is_some()),
         ("--probes", args.probes.is_some()),
@@ -108,7 +113,11 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     let mut files = Files {
         bound: &bound,
         series,
-        probes: args.probes.as_deref().map(|path| probe_file(path, &bound, from.is_some())).transpose()?,
+        probes: args
+            .probes
+            .as_deref()
+            .map(|path| probe_file(path, &bound, from.as_ref().map(|from| from.step as f64 * from.dt)))
+            .transpose()?,
         checkpoint: args.checkpoint.clone(),
         line: Line::new(),
         stop: interrupt_flag(),
@@ -222,11 +231,15 @@ fn fields(bound: &Bound, weights: &[[f64; 4]], state: &[f64]) -> Vec<vtu::Field>
     bound.source.fields.iter().map(one).collect()
 }
 
-/// The table of probes, with its head; on a restart it is continued.
-fn probe_file(path: &Path, bound: &Bound, restarted: bool) -> Result<BufWriter<File>, Failure> {
+/// The table of probes, with its head; on a restart it is continued behind what was known at that time.
+fn probe_file(path: &Path, bound: &Bound, restarted: Option<f64>) -> Result<BufWriter<File>, Failure> {
     let open = || -> std::io::Result<BufWriter<File>> {
-        if restarted && path.exists() {
-            return Ok(BufWriter::new(File::options().append(true).open(path)?));
+        if let Some(time) = restarted.filter(|_| path.exists()) {
+            let text = std::fs::read_to_string(path)?;
+            let mut file = File::options().write(true).open(path)?;
+            file.set_len(known_until(&text, time) as u64)?;
+            file.seek(SeekFrom::End(0))?;
+            return Ok(BufWriter::new(file));
         }
         let mut file = BufWriter::new(File::create(path)?);
         write!(file, "time")?;
@@ -237,6 +250,12 @@ fn probe_file(path: &Path, bound: &Bound, restarted: bool) -> Result<BufWriter<F
         Ok(file)
     };
     open().map_err(|error| failed(path, &error))
+}
+
+/// Length of the part of a table of probes, whose lines begin with a time, that was written up to a time.
+fn known_until(text: &str, time: f64) -> usize {
+    let late = |line: &&str| line.split(',').next().and_then(|at| at.parse::<f64>().ok()).is_some_and(|at| at > time);
+    text.split_inclusive('\n').take_while(|line| !late(line)).map(str::len).sum()
 }
 
 /// Everything that happens on the way.
@@ -322,7 +341,7 @@ impl How<'_> {
         };
         let Report { step, time, dt, energy, .. } = *report;
         let mut rows = vec![
-            vec!["  outcome".to_string(), format!("{ended} after {step} steps, t = {time}")],
+            vec!["  outcome".to_string(), format!("{ended} after {step} steps, t = {time:?}")],
             vec!["  step".to_string(), format!("dt = {dt:.4e}, spectral radius {:.4e}", self.spectrum.radius)],
             vec!["  energy".to_string(), format!("{:.10e} at the start, {:.10e} at the end", energy[0], energy[1])],
         ];
@@ -375,5 +394,18 @@ impl How<'_> {
             "seconds": { "stepping": report.seconds[0], "all": report.seconds[1] },
             "dof_per_second_and_stage": self.speed(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_probes_goes_on_where_the_checkpoint_was_made() {
+        let table = "time,a.p\n0,1e0\n0.5,2e0\n1,3e0\n1.2,4e0\n";
+        let kept = |time: f64| &table[..known_until(table, time)];
+        assert_eq!(kept(1.0), "time,a.p\n0,1e0\n0.5,2e0\n1,3e0\n");
+        assert_eq!((kept(2.0), kept(-1.0)), (table, "time,a.p\n"));
     }
 }

@@ -29,6 +29,8 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     march::refuse_for_operators(args)?;
     // What is wrong with the command line should not show after an hour of solving.
     args.out.as_deref().map(Format::of).transpose()?;
+    let files = [&args.out, &args.history, &args.plot];
+    files.into_iter().flatten().try_for_each(|path| writable(path))?;
     let mut solver = compile(&source, &args.run)?;
     warn_of_refuted(&source.loaded, &solver)?;
     solver.measure_copy_bandwidth()?;
@@ -98,6 +100,15 @@ fn warn_of_refuted(loaded: &Loaded, solver: &Solver) -> Result<(), Failure> {
 }
 
 /// Solves with a progress line, until it ends or Ctrl-C.
+/// The folder of a file to be written is there.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => Err(Failure::Input(format!("{}: there is no folder {}", path.display(), folder.display()))),
+        None => Ok(()),
+    }
+}
+
 fn watched(solver: &mut Solver, inputs: &Inputs) -> Result<Report, Failure> {
     let stop = interrupt_flag();
     let mut line = Line::new();

@@ -185,6 +185,7 @@ fn set(run: &mut Run, system: &syntax::System, name: &str, value: f64) -> Result
     }
     match (name, &mut run.mesh) {
         ("until", _) if value > 0.0 && value.is_finite() => run.until = value,
+        ("until", _) => return Err(Error::Input(format!("`until` cannot be {value}: the end of time is above zero"))),
         ("n", Some(MeshSource::Box { cells, .. })) => *cells = [whole(1.0, 4096.0)? as usize; 3],
         ("nx" | "ny" | "nz", Some(MeshSource::Box { cells, .. })) => {
             cells[usize::from(name.as_bytes()[1] - b'x')] = whole(1.0, 4096.0)? as usize;

@@ -7,20 +7,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use kernelwright_syntax::program::system::Formula;
-
 use super::checkpoint::fingerprint;
-use super::{Bound, Checkpoint, Engine, Norms, Probe};
+use super::{Bound, Checkpoint, Engine, Norms, Probe, Watch};
 use crate::solve::Error;
 
 /// Looks at the energy in a run without outputs.
 const LOOKS: u64 = 100;
-
-/// Growth of an energy that nothing feeds, beyond which a run is unstable.
-const FED_BY_NOTHING: f64 = 1.5;
-
-/// The same where sources or boundaries feed it, or where it is no energy of the system.
-const FED: f64 = 1e12;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,8 +116,6 @@ pub struct Marcher<'b> {
     output: u64,
     /// Steps between looks.
     look: u64,
-    /// Whether a growing energy means that something is wrong.
-    isolated: bool,
 }
 
 impl<'b> Marcher<'b> {
@@ -135,6 +125,13 @@ impl<'b> Marcher<'b> {
     /// Probes outside the mesh; more steps than can be made.
     pub fn new(bound: &'b Bound, longest: f64) -> Result<Marcher<'b>, Error> {
         let run = &bound.run;
+        if longest <= 0.0 {
+            return Err(Error::Input(format!(
+                "{}: time step `{}` amplifies waves however short it is (its region of stability holds no part of the \
+                 imaginary axis); use `lserk4`, `rk4`, `ssprk3` or another one that has such a part",
+                run.name, bound.system.step.name
+            )));
+        }
         let every = run.every.unwrap_or(run.until).min(run.until);
         // With the step of an earlier run, its number of steps: the quotient may be rounded up.
         let output = (every / longest - 1e-6).ceil().max(1.0);
@@ -142,7 +139,7 @@ impl<'b> Marcher<'b> {
         let steps = (run.until / dt - 1e-6).ceil().max(1.0);
         if !(steps < 1e15 && dt > 0.0) {
             return Err(Error::Input(format!(
-                "{}: until {} would take {steps:.0} steps of {dt:e}",
+                "{}: until {:?} would take {steps:.3e} steps of {dt:.3e}",
                 run.name, run.until
             )));
         }
@@ -151,8 +148,7 @@ impl<'b> Marcher<'b> {
         let looks = (steps / LOOKS).max(1);
         let look = if probes.is_empty() { looks } else { (steps / 1000).max(1) };
         let norms = Norms::new(bound);
-        let isolated = norms.conserved && isolated(bound);
-        Ok(Marcher { bound, norms, probes, dt, steps, output, look, isolated })
+        Ok(Marcher { bound, norms, probes, dt, steps, output, look })
     }
 
     /// Time after a number of steps; the last one may be shorter.
@@ -215,6 +211,7 @@ impl<'b> Marcher<'b> {
             self.show(0, &state, events)?;
         }
         let (mut stepping, mut energy, mut outcome) = (0.0, loaded, Outcome::Finished);
+        let mut watch = Watch::new(self.bound, &self.norms.of, start);
         while step < self.steps {
             let next = self.next(step);
             let (time, dt) =
@@ -231,7 +228,7 @@ impl<'b> Marcher<'b> {
             let progress =
                 Progress { step, steps: self.steps, time: self.time(step), energy, elapsed: begin.elapsed() };
             let flow = events.progress(&progress)?;
-            let unstable = self.unstable(start, energy);
+            let unstable = watch.unstable(self.time(step), energy);
             if (flow.is_break() || unstable) && !self.due(step) {
                 engine.store(&mut state)?;
             }
@@ -259,12 +256,6 @@ impl<'b> Marcher<'b> {
         Checkpoint { step, dt: self.dt, energy, state: state.to_vec(), fingerprint: fingerprint(self.bound) }
     }
 
-    fn unstable(&self, start: f64, energy: f64) -> bool {
-        let limit = if self.isolated { FED_BY_NOTHING } else { FED };
-        let floor = if self.isolated { 1e-300 } else { 1.0 };
-        !energy.is_finite() || energy > limit * start.max(floor)
-    }
-
     /// Whether the state is wanted after a step.
     fn due(&self, step: u64) -> bool {
         step.is_multiple_of(self.output)
@@ -284,25 +275,4 @@ impl<'b> Marcher<'b> {
         }
         Ok(())
     }
-}
-
-/// Whether nothing feeds the system: no sources, and boundaries add nothing of their own.
-fn isolated(bound: &Bound) -> bool {
-    let reads = |formula: &Formula| matches!(formula, Formula::Time | Formula::Position(_));
-    let quiet = |formula: &Formula| {
-        // Zero where the interior is: nothing comes in.
-        let zeros = vec![0.0; bound.system.components.len()];
-        let known = kernelwright_syntax::program::system::Known {
-            params: &bound.run.params,
-            materials: [&bound.materials[0]; 2],
-            components: [&zeros; 2],
-            normal: [0.6, 0.0, 0.8],
-            ..Default::default()
-        };
-        !formula.any(&reads) && formula.evaluate(&known) == 0.0
-    };
-    // Terms without derivatives may feed a system too.
-    let rates = bound.source.rates.iter();
-    let still = rates.clone().all(|rate| rate.source.is_none() && rate.terms.iter().all(|term| term.axis.is_some()));
-    still && bound.source.conditions.iter().flat_map(|condition| &condition.fields).all(quiet)
 }

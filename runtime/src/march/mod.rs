@@ -13,6 +13,7 @@ mod norms;
 mod probes;
 mod checkpoint;
 mod marcher;
+mod watch;
 
 pub use bound::{Bound, Changes, Extent};
 pub use checkpoint::Checkpoint;
@@ -22,3 +23,4 @@ pub use marcher::{Events, Marcher, Outcome, Progress, Report};
 pub use norms::Norms;
 pub use probes::{Probe, find};
 pub use spectrum::{Reach, Spectrum, linear_part, reach};
+pub use watch::Watch;

@@ -11,8 +11,8 @@ use super::Bound;
 pub struct Norms {
     /// Weights of the components' squares, per element.
     weights: Vec<Vec<f64>>,
-    /// Whether the equations conserve the energy inside elements.
-    pub conserved: bool,
+    /// What the energy is.
+    pub of: Energy,
     /// From nodes to points where exact solutions are compared, and the mass matrix there.
     fine: Fine,
 }
@@ -26,23 +26,19 @@ struct Fine {
 impl Norms {
     /// Prepares integrals.
     pub fn new(bound: &Bound) -> Norms {
-        let Energy { weights, symmetric } = energy::derive(&bound.system);
+        let energy = energy::derive(&bound.system);
         let of = |materials: &Vec<f64>| {
             let at = Point {
                 params: bound.run.params.clone(),
                 materials: [materials.clone(), materials.clone()],
                 ..Point::default()
             };
-            weights.iter().map(|weight| evaluate(weight, &at)).collect()
+            energy.weights.iter().map(|weight| evaluate(weight, &at)).collect()
         };
         let finer = (bound.element.order + 1).min(kernelwright_codegen::galerkin::reference::MAX_ORDER);
         let element = Element::new(finer).expect("an order that exists");
         let interpolation = bound.element.interpolation(&element.nodes);
-        Norms {
-            weights: bound.materials.iter().map(of).collect(),
-            conserved: symmetric,
-            fine: Fine { element, interpolation },
-        }
+        Norms { weights: bound.materials.iter().map(of).collect(), of: energy, fine: Fine { element, interpolation } }
     }
 
     /// The weighted sum of squares, integrated.

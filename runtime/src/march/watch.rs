@@ -95,11 +95,7 @@ fn rate(bound: &Bound, energy: &Energy) -> f64 {
             continue;
         }
         seen.push(own);
-        let at = Point {
-            params: bound.run.params.clone(),
-            materials: [own.clone(), own.clone()],
-            ..Point::default()
-        };
+        let at = Point { params: bound.run.params.clone(), materials: [own.clone(), own.clone()], ..Point::default() };
         let weights: Vec<f64> = energy.weights.iter().map(|weight| evaluate(weight, &at)).collect();
         let size = weights.len();
         let mut scaled = vec![0.0; size * size];

@@ -118,5 +118,7 @@ fn require(program: &Program, word: i32) -> Option<&RequireInfo> {
 }
 
 fn failed(info: &RequireInfo) -> String {
-    format!("line {}: `{}` does not hold", info.line, info.text.trim_end_matches(';'))
+    // Solvers of the library have no line in the user's file.
+    let place = if info.line == 0 { String::new() } else { format!("line {}: ", info.line) };
+    format!("{place}`{}` does not hold", info.text.trim_end_matches(';'))
 }

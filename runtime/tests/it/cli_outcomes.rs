@@ -66,6 +66,7 @@ fn a_negative_preconditioner_is_indefinite() {
         "solver pcg; preconditioner inner(richardson(omega = -1), iterations = 1, preconditioner = identity);";
     let (outcome, status, object) = solved("indefinite_preconditioner", problem);
     assert_eq!((outcome.as_str(), status), ("indefinite_preconditioner", 3), "{object}");
+    assert_eq!(object["detail"], "`require rho_new > 0 else indefinite_preconditioner` does not hold");
 }
 
 /// Compiling is measured stage by stage; what an empty cache compiles, a full one has.

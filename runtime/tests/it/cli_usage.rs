@@ -17,7 +17,7 @@ fn help_and_version_go_to_standard_output() {
 #[test]
 fn wrong_usage_is_two() {
     let poisson = example("poisson_2d.kw");
-    let cases: [&[&str]; 9] = [
+    let cases: [&[&str]; 10] = [
         &[],
         &["frobnicate"],
         &["solve"],
@@ -26,6 +26,7 @@ fn wrong_usage_is_two() {
         &["solve", &poisson, "--set", "nx"],
         &["solve", &poisson, "--tolerance", "-1"],
         &["solve", &poisson, "--out", "u.txt"],
+        &["solve", &poisson, "--format", "csr"],
         &["verify", &poisson, "--problem", "nobody"],
     ];
     for args in cases {
@@ -44,6 +45,8 @@ fn a_missing_or_broken_program_is_one() {
         assert_eq!(ran.status, 1, "{args:?}: {}", ran.err);
         assert!(ran.err.contains("error"), "{}", ran.err);
     }
+    let ran = run(&["solve", &example("poisson_2d.kw"), "--out", "no_such_folder/u.npy"]);
+    assert!(ran.status == 1 && ran.err.contains("there is no folder no_such_folder"), "{}", ran.err);
     let bytes = folder.join("latin.kw");
     std::fs::write(&bytes, [0xe9, 0x0a]).expect("a file of the target directory");
     assert!(run(&["check", &bytes.display().to_string()]).err.contains("not UTF-8"));

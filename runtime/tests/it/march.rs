@@ -384,6 +384,44 @@ fn a_step_that_is_too_long_is_unstable_not_nan() {
     assert_eq!(report.outcome, Outcome::Unstable);
 }
 
+/// Energies that grow for a reason: an inflow into an empty box, a term that makes a field grow, a source in units of its own.
+#[test]
+fn what_is_fed_or_grows_by_itself_is_not_unstable() {
+    let transport = |more: &str, problem: &str| {
+        format!(
+            "system s {{ mesh tetrahedra; field u; param b[3] = [1, 0, 0]; ddt u = -dot(b, grad(u)) {more};
+                flux f {{ let s = dot(b, n); u = -(s*average(u) + abs(s)/2*jump(u)); }}
+                boundary inflow {{ exterior(u) = if dot(b, n) < 0 {{ 1 }} else {{ u }}; }} step rk4; }}
+            problem p {{ system s; order 1; {problem} }}"
+        )
+    };
+    let periodic = "mesh box(n = 1, periodic = [x, y, z]);";
+    let cases = [
+        transport("", "mesh box(n = 1); boundary all: inflow; initial u = 0; until 10; exact u = 1;"),
+        transport("+ 3*u", &format!("{periodic} initial u = 1; until 6; every 0.05; exact u = exp(3*t);")),
+        transport("- 3*u", &format!("{periodic} initial u = 1; until 6; every 0.05; exact u = exp(-3*t);")),
+        transport("+ 1e12*cos(t)", &format!("{periodic} initial u = 0; until 1; every 0.05; exact u = 1e12*sin(t);")),
+    ];
+    for text in cases {
+        let bound = bound(&text);
+        let linear = linear_part(&bound.system);
+        let spectrum = Spectrum::measure(&bound, &mut DirectEngine::new(&bound, &linear)).unwrap();
+        let marcher = Marcher::new(&bound, spectrum.step(reach(&bound.system.step))).unwrap();
+        let report = marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut ()).unwrap();
+        let (error, norm) = report.errors[0].unwrap();
+        assert_eq!(report.outcome, Outcome::Finished, "{text}");
+        assert!(error < 1e-2 * norm, "{error} of {norm}: {text}");
+    }
+    // Without the inflow the same growth is an instability.
+    let still = transport("", &format!("{periodic} initial u = x; until 400;"));
+    let bound = bound(&still);
+    let marcher = Marcher::new(&bound, 1.0).unwrap();
+    let report = marcher.run(&mut DirectEngine::new(&bound, &bound.system), None, &mut ()).unwrap();
+    assert_eq!(report.outcome, Outcome::Unstable);
+    let error = Marcher::new(&bound, 0.0).err().unwrap().to_string();
+    assert!(error.contains("time step `rk4` amplifies waves"), "{error}");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let start = "initial p = 0; initial v = 0; until 1;";
@@ -408,6 +446,12 @@ fn what_makes_no_sense_is_refused() {
             "initial values are not finite",
         ),
     ];
+    let still = bound(
+        "problem p { system advection(c = [0, 0, 0]); mesh box(n = 1, periodic = [x, y, z]);
+                       initial u = x; until 1; }",
+    );
+    let error = Spectrum::measure(&still, &mut DirectEngine::new(&still, &still.system)).unwrap_err().to_string();
+    assert!(error.contains("nothing moves"), "{error}");
     for (statements, expected) in cases {
         let found = refused(&format!("problem p {{ {statements} }}"));
         assert!(found.contains(expected), "{found}");

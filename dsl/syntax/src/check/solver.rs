@@ -250,7 +250,7 @@ impl Build<'_> {
             }
             Step::If(condition, then, other) => self.choice(condition, then, other, context),
             Step::Every(count, body) => self.every(count, body, step.span, context),
-            Step::Repeat(count, body) => self.repeat(count.as_ref(), body, step.span),
+            Step::Repeat(count, body) => self.repeat(count.as_ref(), body, step.span, context),
         }
     }
 
@@ -440,8 +440,19 @@ impl Build<'_> {
         Some(StatementKind::Every(u32::try_from(count?).ok()?, body))
     }
 
-    fn repeat(&mut self, count: Option<&Expr>, body: &[Documented<Step>], span: Span) -> Option<StatementKind> {
+    fn repeat(
+        &mut self,
+        count: Option<&Expr>,
+        body: &[Documented<Step>],
+        span: Span,
+        context: Context,
+    ) -> Option<StatementKind> {
         let times = count.map(|count| whole(count, "the number of repetitions", 1..=u64::from(u32::MAX), self.errors));
+        if count.is_none() && context.nested {
+            let message = "a `repeat` without a number stands inside another statement";
+            let error = Diagnostic::new("nested-repeat", head_of(span, "repeat"), message);
+            self.errors.push(error.label("it ends only with the solver").help("write `repeat 10 times { … }`"));
+        }
         if count.is_none() && !body.iter().any(|step| exits(&step.kind)) {
             let error = Diagnostic::new("no-exit", head_of(span, "repeat"), "this loop never ends");
             self.errors
