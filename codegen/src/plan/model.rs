@@ -371,7 +371,7 @@ impl<'g> Model<'g> {
     }
 
     /// Whether neighbours are the columns of a matrix.
-    fn gathers(&self) -> bool {
+    pub(super) fn gathers(&self) -> bool {
         self.graph.operator.space.rows().is_some()
     }
 

@@ -178,6 +178,10 @@ fn stores(
     let mut stored: Vec<BTreeSet<NodeId>> = subsets(tried).map(|chosen| &chosen | &gathered).collect();
     // Few stores first: what they find bounds the rest.
     stored.sort_by_key(BTreeSet::len);
+    if model.gathers() {
+        // To multiply with a matrix again takes more words than any store.
+        stored.reverse();
+    }
     (stored, tried.len() == optional.len())
 }
 
