@@ -58,6 +58,9 @@ fn sentence(report: &Report) -> String {
 }
 
 fn residuals(report: &Report) -> String {
+    if report.history.is_empty() {
+        return "never measured".to_string();
+    }
     let mut text = match report.truth {
         Some(truth) => format!("true {truth:.3e}, recursive {:.3e}", report.recursive),
         None => format!("recursive {:.3e}", report.recursive),

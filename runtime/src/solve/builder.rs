@@ -18,6 +18,7 @@ use super::engine::Engine;
 use super::outcome::Stages;
 use super::refine::Refinement;
 use super::solver::{Solver, Stale, unknown};
+use super::suspects::Suspects;
 use crate::backend::open::{Choice, Opened, open};
 use crate::backend::shared::Shared;
 use crate::backend::{Arithmetic, Backend, Target};
@@ -451,6 +452,7 @@ impl<'l> Builder<'l> {
                 given_data: vec![false; data],
                 given_rhs: false,
             },
+            suspects: Suspects::default(),
             compile_time: begin.elapsed(),
             stages,
             schedule: name,

@@ -19,7 +19,7 @@ use kernelwright_codegen::loops::{self, Control, ScalarId, status};
 use super::Error;
 use super::cursor::{Cursor, Step};
 use super::engine::{Device, Engine, Rotation};
-use super::outcome::{Progress, Report, Timings};
+use super::outcome::{Outcome, Progress, Report, Timings};
 use super::raise::{Raises, follow_fence, may_raise};
 use super::verdict::{Next, Verdict};
 
@@ -169,11 +169,15 @@ impl<'p> Run<'p> {
                     self.start_over()?;
                 }
                 Next::End(outcome, detail) => {
+                    // What no test has measured is no number, rather than what the device began with.
+                    let measured = outcome != Outcome::NotFinite || iterations > 0;
+                    let truth = truth.filter(|_| measured);
+                    let history = if measured { history } else { Vec::new() };
                     return Ok(Report {
                         outcome,
                         detail,
                         iterations,
-                        recursive: claimed[ScalarId::MEASURE.0],
+                        recursive: if measured { claimed[ScalarId::MEASURE.0] } else { f64::NAN },
                         truth: truth.map(|truth| truth.measure),
                         attainable: truth.map(|truth| truth.attainable).filter(|attainable| *attainable > 0.0),
                         bound: truth.map_or(claimed[ScalarId::BOUND.0], |truth| truth.bound),

@@ -12,6 +12,7 @@ mod cursor;
 mod raise;
 mod verdict;
 mod refine;
+mod suspects;
 mod outcome;
 
 pub use builder::Builder;

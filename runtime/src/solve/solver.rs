@@ -25,6 +25,7 @@ use super::driver::{Limits, Watch};
 use super::engine::Engine;
 use super::outcome::{Report, Stages, Traffic};
 use super::refine::Refinement;
+use super::suspects::Suspects;
 use crate::backend::{Backend, VectorMut, VectorRef};
 use crate::inputs::sources::Context;
 use crate::load::Loaded;
@@ -45,6 +46,7 @@ pub struct Solver {
     /// Sizes and parameters set so far.
     pub(super) set: Vec<(String, f64)>,
     pub(super) stale: Stale,
+    pub(super) suspects: Suspects,
     pub(super) compile_time: Duration,
     pub(super) stages: Stages,
     /// Name of the schedule.
@@ -256,6 +258,7 @@ impl Solver {
         report.timings.setup += transfer;
         (report.timings.compile, report.timings.stages) = (self.compile_time, self.stages);
         report.traffic = self.traffic(&report);
+        self.suspects.explain(&mut report);
         Ok(report)
     }
 
@@ -276,6 +279,7 @@ impl Solver {
     }
 
     fn set_data(&mut self, number: usize, values: VectorRef) -> Result<(), Error> {
+        self.suspects.look(format!("data `{}`", self.operator().data[number].name), &values);
         if let Some(refinement) = &mut self.refinement {
             refinement.engine.set_data(number, values)?;
         }
@@ -334,22 +338,32 @@ impl Solver {
 
     fn take_vectors(&mut self, inputs: &Inputs) -> Result<(), Error> {
         if let Some(rhs) = inputs.rhs {
-            self.main().set_rhs(rhs)?;
+            self.set_rhs(rhs)?;
             (self.stale.rhs, self.stale.given_rhs) = (false, true);
         }
         if self.stale.rhs {
             let rhs = self.context(|context| context.vector("rhs", &context.problem.rhs))?;
-            self.main().set_rhs(&rhs)?;
+            self.set_rhs(VectorRef::F64(&rhs))?;
             self.stale.rhs = false;
         }
         match inputs.guess {
             Guess::Previous => Ok(()),
-            Guess::Values(values) => self.main().set_guess(values),
+            Guess::Values(values) => self.set_guess(values),
             Guess::Problem => {
                 let guess = self.context(|context| context.vector("guess", &context.problem.guess))?;
-                self.main().set_guess(&guess)
+                self.set_guess(VectorRef::F64(&guess))
             }
         }
+    }
+
+    fn set_rhs(&mut self, values: VectorRef) -> Result<(), Error> {
+        self.suspects.look("the right-hand side".to_string(), &values);
+        self.main().set_rhs(values)
+    }
+
+    fn set_guess(&mut self, values: VectorRef) -> Result<(), Error> {
+        self.suspects.look("the guess".to_string(), &values);
+        self.main().set_guess(values)
     }
 
     fn context<T>(&self, run: impl FnOnce(&Context) -> Result<T, String>) -> Result<T, Error> {

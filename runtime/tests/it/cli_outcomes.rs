@@ -55,6 +55,21 @@ fn numbers_that_overflow_are_not_finite() {
 }
 
 #[test]
+fn an_input_that_is_not_finite_is_named() {
+    let text = format!(
+        "{DIFFUSION}problem p {{ operator diffusion(nx = 9, ny = 7); rhs 1/(i - 3); solver cg; tolerance 1e-9; iterations 90; }}"
+    );
+    let program = file(&folder("outcomes_named"), "p.kw", &text);
+    let ran = run(&["solve", &program, "--backend", "interp", "--json"]);
+    let object = ran.json();
+    assert_eq!((object["outcome"].as_str(), ran.status), (Some("not_finite"), 3), "{object}");
+    let named = "not finite from the beginning: the right-hand side (element 3, counted from 0)";
+    assert_eq!(object["detail"], named);
+    assert!(object["residual"]["true"].is_null() && object["residual"]["recursive"].is_null(), "{object}");
+    assert!(run(&["solve", &program, "--backend", "interp"]).out.contains("never measured"));
+}
+
+#[test]
 fn a_vanishing_divisor_is_a_breakdown() {
     let (outcome, status, object) = solved("breakdown", "solver stuck;");
     assert_eq!((outcome.as_str(), status), ("breakdown", 3), "{object}");
