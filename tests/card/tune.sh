@@ -5,7 +5,7 @@
 #   KERNELWRIGHT  the command, built with --release
 #   PROGRAMS      folder with pressure_correction.kw
 #   OUT           folder for logs, stores and the kernel cache: below it, tune is made anew
-#   BACKEND       cuda; or host, for a rehearsal at small sizes
+#   BACKEND       cuda; or host, at smaller sizes, in about 400 seconds
 set -u
 command=$1 program=$2/pressure_correction.kw out=$3/tune backend=${4-cuda}
 rm -rf "$out"
@@ -14,7 +14,7 @@ export KERNELWRIGHT_CACHE="$out/cache"
 if [ "$backend" = cuda ]; then
     small="256 256 128" large="1024 1024 128" budget=12s long=30s short=8s scale=0.1
 else
-    small="48 48 32" large="96 96 64" budget=40s long=60s short=20s scale=0.003
+    small="128 128 64" large="256 256 128" budget=30s long=60s short=15s scale=0.01
 fi
 
 # How long a tune took, the two lines of its final and what it chose.
