@@ -25,7 +25,7 @@ impl Suspects {
         };
     }
 
-    /// Names them, where the solve met a value that is not finite and nothing better is known.
+    /// Names them, where the solve met a value that is not finite: whatever the loop said of it came after.
     pub(super) fn explain(&self, report: &mut Report) {
         if report.outcome == Outcome::NotFinite && !self.0.is_empty() {
             let named = self.0.iter().map(|(what, first)| format!("{what} (element {first}, counted from 0)"));
