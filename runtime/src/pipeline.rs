@@ -2,6 +2,7 @@
 //!
 //! Every stage of the compiler is one call here; the command shows what stands between two of them.
 
+pub mod diagnose;
 mod remembered;
 
 use kernelwright_codegen::correct;
@@ -10,7 +11,7 @@ use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::graph_verify;
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::VectorId;
-use kernelwright_codegen::lower::{self, LowerError};
+use kernelwright_codegen::lower;
 use kernelwright_codegen::map::{self, MapError, Options, Own, Variant};
 use kernelwright_codegen::math::{self, KnownFact, Standing};
 use kernelwright_codegen::module::Module;
@@ -52,7 +53,9 @@ impl Planned {
 /// An operator the compiler cannot handle.
 pub fn operator(program: &Program, problem: &Problem) -> Result<math::Operator, Error> {
     let sizes: Vec<u64> = problem.sizes.iter().map(|size| *size as u64).collect();
-    let operator = lower::lower(&program.operators[problem.operator], &sizes).map_err(|e| refused(program, &e))?;
+    let source = &program.operators[problem.operator];
+    let operator = lower::lower(source, &sizes)
+        .map_err(|error| diagnose::refused(program, diagnose::of_lowering(&error, source, problem)))?;
     math_verify::verify(&operator).map_err(|faults| Error::Internal(faults.join("; ")))?;
     Ok(operator)
 }
@@ -122,15 +125,7 @@ fn trace_in(
         preconditioner: &problem.preconditioner,
         precision,
     };
-    let place = |error: trace::TraceError| {
-        // Solvers of the library have no place in the user's file.
-        let place = match error.span.line {
-            0 => String::new(),
-            line => format!(":{line}:{}", error.span.column),
-        };
-        Error::Input(format!("{}{place}: {}", program.file, error.message))
-    };
-    let graph = trace::trace(input).map_err(place)?;
+    let graph = trace::trace(input).map_err(|error| diagnose::refused(program, diagnose::of_trace(&error, problem)))?;
     graph_verify::verify(&graph).map_err(|faults| Error::Internal(faults.join("; ")))?;
     Ok(graph)
 }
@@ -280,9 +275,4 @@ fn own_variants(loops: &loops::Program, base: &Variant, set: &[(String, String)]
 /// or lower should not compile them again.
 pub fn history_len(limit: u32) -> u64 {
     (u64::from(limit) + 1).next_power_of_two().max(1024)
-}
-
-/// An operator that cannot be lowered is a matter of the program, not of kernelwright.
-fn refused(program: &Program, error: &LowerError) -> Error {
-    Error::Input(format!("{}: {error}", program.file))
 }

@@ -46,15 +46,27 @@ pub struct Input<'a> {
 /// Why a solver cannot be traced: a limit of what loops may do, with the place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceError {
-    /// What is wrong and what would help.
+    /// What is wrong.
     pub message: String,
-    /// Where.
+    /// What would help.
+    pub help: Option<String>,
+    /// The statement; of a solver of the library it has no place.
     pub span: Span,
+    /// Whether the problem's choice of a preconditioner is at fault, not the statement that uses it.
+    pub preconditioner: bool,
+}
+
+impl TraceError {
+    /// The same with a way out.
+    fn help(self, help: &str) -> TraceError {
+        TraceError { help: Some(help.to_string()), ..self }
+    }
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        self.help.iter().try_for_each(|help| write!(f, ": {help}"))
     }
 }
 
@@ -201,7 +213,13 @@ impl<'a> Tracer<'a> {
     }
 
     fn error<T>(&self, message: impl Into<String>) -> Result<T, TraceError> {
-        Err(TraceError { message: message.into(), span: self.span })
+        Err(TraceError { message: message.into(), help: None, span: self.span, preconditioner: false })
+    }
+
+    /// The operator cannot have the preconditioner that the problem asks for.
+    fn unfit<T>(&self, message: impl Into<String>, help: &str) -> Result<T, TraceError> {
+        let error = self.error(message).map_err(|error: TraceError| error.help(help));
+        error.map_err(|error| TraceError { preconditioner: true, ..error })
     }
 
     /// The iteration counter exists only where the solver reads it.

@@ -28,7 +28,7 @@ impl<'a> Tracer<'a> {
                 Ok(Term::Tree(MapTree::Value(self.node(NodeKind::Diagonal(v), "scaled"))))
             }
             Preconditioner::Line(_) if self.input.operator.space.rows().is_some() => {
-                self.error("the rows of a matrix have no lines: choose `jacobi` or another preconditioner")
+                self.unfit("the rows of a matrix have no lines", "choose `jacobi` or another preconditioner")
             }
             Preconditioner::Line(axis) => {
                 let v = self.vector_node(v, "operand");
@@ -50,7 +50,8 @@ impl<'a> Tracer<'a> {
     /// The number of a companion, and what it is.
     fn companion(&self, name: &str, wanted: impl Fn(&Derived) -> bool) -> Result<(usize, Derived), TraceError> {
         let Some(rows) = self.input.operator.space.rows() else {
-            return self.error(format!("`{name}` is for matrices: choose `jacobi`, `line` or another preconditioner"));
+            return self
+                .unfit(format!("`{name}` is for matrices"), "choose `jacobi`, `line` or another preconditioner");
         };
         let mut found = rows.companions.iter().enumerate().map(|(number, companion)| (number, companion.of));
         match found.find(|(_, of)| wanted(of)) {
@@ -122,7 +123,7 @@ impl<'a> Tracer<'a> {
         v: Term,
     ) -> Result<Term, TraceError> {
         if self.instances.len() > MAX_NESTING {
-            return self.error("inner solvers are nested too deeply");
+            return self.unfit("inner solvers are nested too deeply", "use fewer");
         }
         let prefix = format!("{}inner_", self.instance().prefix);
         let rhs = self.vector_node(v, &format!("{prefix}f"));

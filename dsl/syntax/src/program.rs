@@ -1,15 +1,14 @@
 //! The checked program: what every later stage works on.
 //!
-//! A [`Program`] is total: names are resolved to ids, every expression has a type, every offset is known,
-//! every boundary side has a rule. Lowering may index without checking. Text survives only for people:
-//! `doc` (from `///`), `text` (the statement as the pretty printer writes it) and [`Span`].
+//! A [`Program`] is total: names are resolved to ids, every expression has a type, every offset is known, every boundary
+//! side has a rule. Lowering may index without checking. Text survives only for people: `doc` (from `///`), `text` (the
+//! statement as the pretty printer writes it) and [`Span`].
 //!
 //! # Positions
-//! The letters of a grid (`i`, `j`, `k`) name the point a value belongs to, or, for a value on faces such as
-//! `X[i+1/2]`, the point on the low side of the face. All offsets here are whole steps of the letters, relative
-//! to the *declared* position: for `let rf[k+1/2]`, the reading `rf[k-1/2]` has shift -1 and `rf[k+1/2]`, or a
-//! bare `rf` in another value on the same faces, has shift 0; for a cell value `u[k+1]` has shift 1. Substituting
-//! a definition at a shift is therefore substituting letters: `k := k + shift`.
+//! The letters of a grid (`i`, `j`, `k`) name the point a value belongs to, or, for a value on faces such as `X[i+1/2]`,
+//! the point on the low side of the face. All offsets here are whole steps of the letters, relative to the *declared*
+//! position: for `let rf[k+1/2]`, the reading `rf[k-1/2]` has shift -1 and `rf[k+1/2]`, or a bare `rf` in another value on
+//! the same faces, has shift 0; for a cell value `u[k+1]` has shift 1. So a definition at a shift is `k := k + shift`.
 
 mod format;
 pub mod system;
@@ -513,8 +512,7 @@ pub struct Problem {
     pub operator: usize,
     /// One size per axis.
     pub sizes: Vec<usize>,
-    /// One expression per parameter of the operator, of numbers, sizes and parameters given before it
-    /// ([`Problem::parameters`] evaluates them; after [`Program::problem_with`] all are numbers).
+    /// One per parameter of the operator, of numbers, sizes and parameters before it: see [`Problem::parameters`].
     pub params: Vec<Expr>,
     /// One source per data array.
     pub data: Vec<Source>,
@@ -528,6 +526,8 @@ pub struct Problem {
     pub solver_params: Vec<f64>,
     /// Preconditioner (identity for solvers that take one operator only).
     pub preconditioner: Preconditioner,
+    /// Where it is chosen; the problem's name if it is not.
+    pub preconditioner_span: Span,
     /// What the solver calls `tolerance`.
     pub tolerance: f64,
     /// Iteration limit.

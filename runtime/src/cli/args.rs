@@ -1,6 +1,7 @@
 //! Arguments of the command, with the help that explains them.
 
 mod matrix;
+mod written;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -159,16 +160,16 @@ pub(super) struct SolveArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     /// Write the measure at every iteration.
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", value_parser = written::csv)]
     pub(super) history: Option<PathBuf>,
     /// Draw the convergence.
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = written::svg)]
     pub(super) plot: Option<PathBuf>,
     /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
     #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
     pub(super) mesh: Option<PathBuf>,
     /// Write the values at the probes.
-    #[arg(long, value_name = "FILE.csv", help_heading = "Problems of systems")]
+    #[arg(long, value_name = "FILE.csv", value_parser = written::csv, help_heading = "Problems of systems")]
     pub(super) probes: Option<PathBuf>,
     /// Write a checkpoint at every output and when interrupted.
     #[arg(long, value_name = "FILE", help_heading = "Problems of systems")]
@@ -301,7 +302,7 @@ pub(super) struct TuneArgs {
     #[command(flatten)]
     pub(super) format: FormatArgs,
     /// Draw the search.
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = written::svg)]
     pub(super) plot: Option<PathBuf>,
 }
 
@@ -375,7 +376,7 @@ pub(super) struct VerifyArgs {
     #[command(flatten)]
     pub(super) program: ProgramArgs,
     /// Write the matrix in MatrixMarket form.
-    #[arg(long, value_name = "FILE.mtx")]
+    #[arg(long, value_name = "FILE.mtx", value_parser = written::mtx)]
     pub(super) out: Option<PathBuf>,
 }
 
@@ -510,10 +511,10 @@ pub(super) struct InfoArgs {
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
     /// Draw where the entries stand.
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = written::svg)]
     pub(super) spy: Option<PathBuf>,
     /// Draw how many rows there are of which length.
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = written::svg)]
     pub(super) histogram: Option<PathBuf>,
 }
 

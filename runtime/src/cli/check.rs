@@ -6,6 +6,7 @@ use super::args::CheckArgs;
 use super::failure::{Failure, WRONG_INPUT, diagnostics_json};
 use super::out::Out;
 use crate::load::{LoadError, load};
+use crate::pipeline::diagnose;
 
 /// Checks every file, also after one that is wrong.
 pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<u8, Failure> {
@@ -14,6 +15,12 @@ pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<u8, Failure> {
     for file in &args.files {
         match load(file) {
             Ok(loaded) => {
+                let found = diagnose::program(&loaded);
+                if !found.is_empty() {
+                    status = WRONG_INPUT;
+                    results.push(refused(file, LoadError::Program(found)));
+                    continue;
+                }
                 let program = &loaded.program;
                 let counts = [
                     (program.operators.len(), "operator"),

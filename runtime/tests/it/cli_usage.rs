@@ -17,7 +17,7 @@ fn help_and_version_go_to_standard_output() {
 #[test]
 fn wrong_usage_is_two() {
     let poisson = example("poisson_2d.kw");
-    let cases: [&[&str]; 10] = [
+    let cases: [&[&str]; 16] = [
         &[],
         &["frobnicate"],
         &["solve"],
@@ -26,6 +26,12 @@ fn wrong_usage_is_two() {
         &["solve", &poisson, "--set", "nx"],
         &["solve", &poisson, "--tolerance", "-1"],
         &["solve", &poisson, "--out", "u.txt"],
+        &["solve", &poisson, "--plot", "p.png"],
+        &["solve", &poisson, "--history", "h.json"],
+        &["tune", &poisson, "--plot", "p.pdf"],
+        &["verify", &poisson, "--out", "a.npz"],
+        &["info", "a.mtx", "--spy", "a.png"],
+        &["spmv", "a.mtx", "--out", "y.txt"],
         &["solve", &poisson, "--format", "csr"],
         &["verify", &poisson, "--problem", "nobody"],
     ];

@@ -8,6 +8,7 @@ mod backend_kernels;
 mod cache_entries;
 mod cache_schedules;
 mod cache_sharing;
+mod check;
 mod cli;
 mod cli_matrix;
 mod cli_outcomes;

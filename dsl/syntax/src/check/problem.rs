@@ -76,6 +76,7 @@ pub fn problem(
         solver,
         solver_params,
         preconditioner: preconditioner?,
+        preconditioner_span: build.find("preconditioner").map_or(item.name.span, |value| value.span),
         tolerance,
         iterations,
         precision,

@@ -87,7 +87,7 @@ pub(in super::super) struct SpmvArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub(in super::super) x: Option<PathBuf>,
     /// Write the product.
-    #[arg(long, value_name = "FILE.npy")]
+    #[arg(long, value_name = "FILE.npy", value_parser = super::written::npy)]
     pub(in super::super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(in super::super) format: FormatArgs,
