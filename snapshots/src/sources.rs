@@ -69,9 +69,12 @@ fn add(chosen: &mut Vec<Kernel>, mut kernel: Kernel) {
     chosen.push(kernel);
 }
 
-/// What a compiler sees of a kernel: neither its name nor comments.
+/// What a compiler sees of a kernel: neither names nor comments. Schedules of one example, and examples of one loop,
+/// share many kernels but for what their vectors and scalars are called.
 fn code(kernel: &Kernel, target: Target) -> String {
-    let kernel = Kernel { name: "kernel".into(), ..kernel.clone() };
+    let mut kernel = Kernel { name: "kernel".into(), ..kernel.clone() };
+    kernel.vars.iter_mut().enumerate().for_each(|(n, var)| var.name = format!("v{n}"));
+    kernel.buffers.iter_mut().enumerate().for_each(|(n, buffer)| buffer.name = format!("b{n}"));
     let source = source(&[kernel], target);
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let lines: Vec<&str> = source.lines().filter(|line| !is_comment(line)).collect();

@@ -16,10 +16,11 @@ pub use entry::{Damage, Description};
 pub use key::{Key, KeyBuilder};
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Environment variable that names the cache directory.
@@ -35,6 +36,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub struct Cache {
     directory: Option<PathBuf>,
+    /// Units by key, where they are kept as long as the cache lives and no longer.
+    memory: Option<Mutex<BTreeMap<String, Vec<u8>>>>,
     hits: AtomicU64,
     misses: AtomicU64,
     notices: Mutex<Vec<String>>,
@@ -76,7 +79,18 @@ impl Cache {
 
     /// No cache: everything is built.
     pub fn none() -> Cache {
-        Cache { directory: None, hits: AtomicU64::new(0), misses: AtomicU64::new(0), notices: Mutex::new(Vec::new()) }
+        Cache {
+            directory: None,
+            memory: None,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            notices: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// A cache without a directory: everything is built once, and gone with it.
+    pub fn in_memory() -> Cache {
+        Cache { memory: Some(Mutex::default()), ..Cache::none() }
     }
 
     /// Its directory, which need not exist yet.
@@ -98,6 +112,9 @@ impl Cache {
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         let unit = build()?;
+        if let Some(mut units) = self.remembered() {
+            units.insert(file_name(key), unit.clone());
+        }
         if let Some(directory) = &self.directory
             && let Err(error) = keep(directory, key, about, &unit)
         {
@@ -169,8 +186,16 @@ impl Cache {
         }
     }
 
+    /// The units in memory, if that is where they are kept. No unit is half there, whoever panicked.
+    fn remembered(&self) -> Option<MutexGuard<'_, BTreeMap<String, Vec<u8>>>> {
+        Some(self.memory.as_ref()?.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
     fn find(&self, key: &Key) -> Option<Vec<u8>> {
         let file = file_name(key);
+        if let Some(units) = self.remembered() {
+            return units.get(&file).cloned();
+        }
         let path = self.directory.as_ref()?.join(&file);
         let content = match std::fs::read(&path) {
             Ok(content) => content,

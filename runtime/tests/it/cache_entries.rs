@@ -192,6 +192,16 @@ fn no_cache_builds_every_time() {
 }
 
 #[test]
+fn a_cache_in_memory_builds_once_and_leaves_nothing() {
+    let cache = Cache::in_memory();
+    assert_eq!(build(&cache, &key("a"), b"one"), b"one");
+    assert_eq!(build(&cache, &key("a"), b"two"), b"one");
+    assert_eq!(build(&cache, &key("b"), b"two"), b"two");
+    assert_eq!((cache.counters().hits, cache.counters().misses), (1, 2));
+    assert_eq!((cache.directory(), cache.list().unwrap()), (None, vec![]));
+}
+
+#[test]
 fn what_dead_processes_left_is_swept_when_it_is_old() {
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::at(place.path());

@@ -1,6 +1,6 @@
 //! Every schedule solves the model problem as the text of the solver does, on easy and on stiff columns.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use kernelwright::backend::Target;
 use kernelwright::backend::open::Choice;
@@ -9,6 +9,9 @@ use kernelwright::load::{Loaded, from_text};
 use kernelwright::solve::{Inputs, Outcome, Report, Solver};
 
 use crate::cli::example;
+
+/// Schedules have many kernels in common, and parameters are no part of them.
+static CACHE: LazyLock<Arc<Cache>> = LazyLock::new(|| Arc::new(Cache::in_memory()));
 
 fn model(solver: &str, preconditioner: &str) -> Loaded {
     let text = std::fs::read_to_string(example("pressure_correction.kw")).expect("an example");
@@ -22,7 +25,7 @@ fn solve(loaded: &Loaded, lambda: f64, schedule: &str) -> Report {
     let on = |choice, sizes: [f64; 3]| {
         let set = [("nx", sizes[0]), ("ny", sizes[1]), ("nz", sizes[2]), ("lambda", lambda)];
         let builder = set.into_iter().fold(Solver::builder(loaded), |b, (name, value)| b.set(name, value));
-        builder.schedule(schedule).tolerance(1e-8).cache(Arc::new(Cache::none())).backend(choice).compile()
+        builder.schedule(schedule).tolerance(1e-8).cache(CACHE.clone()).backend(choice).compile()
     };
     let solver = on(Choice::Host, [14.0, 10.0, 12.0]).or_else(|_| on(Choice::Interp(Target::Host), [5.0, 4.0, 6.0]));
     solver.expect("the interpreter is always there").solve(&Inputs::new()).expect("it works").report

@@ -1,7 +1,7 @@
 //! Runs a program's text on a back end, with everything given.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use kernelwright::backend::open::Choice;
 use kernelwright::cache::Cache;
@@ -46,6 +46,13 @@ impl Given {
     }
 }
 
+/// Where cases keep what is compiled: equal sources of several cases are compiled once, and what an earlier version left
+/// on a disk is not what is tested.
+pub fn cache() -> Arc<Cache> {
+    static CACHE: LazyLock<Arc<Cache>> = LazyLock::new(|| Arc::new(Cache::in_memory()));
+    CACHE.clone()
+}
+
 /// A text as a loaded program.
 pub fn load(text: &str) -> Result<Loaded, String> {
     from_text("case.kw", text.to_string()).map_err(|error| format!("{error}\n{text}"))
@@ -73,9 +80,7 @@ pub struct How {
 
 /// Solves the program's problem with everything given.
 pub fn solve(loaded: &Loaded, given: &Given, how: &How) -> Result<Solution, String> {
-    // Kernels of a case are its own: what an earlier version left in a cache is not what is tested.
-    let cache = Arc::new(Cache::none());
-    let mut builder = Solver::builder(loaded).precision(how.precision).backend(how.choice).cache(cache);
+    let mut builder = Solver::builder(loaded).precision(how.precision).backend(how.choice).cache(cache());
     if let Some(schedule) = &how.schedule {
         builder = builder.schedule(schedule);
     }

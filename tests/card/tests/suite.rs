@@ -12,6 +12,9 @@ fn all_pass(choice: Choice, random: u64) {
     for outcome in slowest.iter().take(5) {
         println!("{:8.2} s  {}", outcome.time.as_secs_f64(), outcome.name);
     }
+    // Of all tests of the process so far.
+    let counters = kernelwright_suite::run::cache().counters();
+    println!("{} units compiled, {} taken from other cases", counters.misses, counters.hits);
     let failed = outcomes.iter().filter_map(|outcome| Some((&outcome.name, outcome.result.as_ref().err()?)));
     let failures: Vec<String> = failed.map(|(name, error)| format!("{name}\n{error}")).collect();
     assert!(failures.is_empty(), "{} of {} failed\n{}", failures.len(), outcomes.len(), failures.join("\n\n"));

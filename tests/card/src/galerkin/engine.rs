@@ -1,10 +1,7 @@
 //! A mapped system on a back end.
 
-use std::sync::Arc;
-
 use kernelwright::backend::open::{Choice, open};
 use kernelwright::backend::{Arithmetic, Backend, BufferHandle, KernelHandle, KernelInfo, Target};
-use kernelwright::cache::Cache;
 use kernelwright_codegen::galerkin::map::{Options, Target as MapTarget, map};
 use kernelwright_codegen::galerkin::mesh::Mesh;
 use kernelwright_codegen::galerkin::module::{Contents, Launch, Module};
@@ -24,9 +21,9 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Opens a back end without a cache: what is compiled is what is tested.
+/// Opens a back end.
 pub fn device(choice: Choice) -> Result<Box<dyn Backend>, String> {
-    let opened = open(choice, Arithmetic::Contracted, &Arc::new(Cache::none())).map_err(text)?;
+    let opened = open(choice, Arithmetic::Contracted, &crate::run::cache()).map_err(text)?;
     Ok(opened.backend)
 }
 
