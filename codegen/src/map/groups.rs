@@ -8,12 +8,42 @@
 //! Where columns lie aside, a chunk without any (nearly all, where compressing pays) takes a loop that does not test for
 //! them; in the other, the test chooses between two columns that are both read.
 
+use super::context::Context;
 use super::eval::{Eval, load_at};
 use super::fold;
-use super::slots::{Aside, Product, Share, Walk};
+use super::slots::{Aside, Product, Share, Walk, products};
 use super::{MapError, Target};
-use crate::format::layout::{Layout, Role};
-use crate::kernel::{Cmp, Expr, LoopKind, Stmt, VarId};
+use crate::format::layout::{Layout, Role, Starts};
+use crate::kernel::{Cmp, Element, Expr, LoopKind, Stmt, VarId};
+use crate::loops::Sweep;
+
+/// Slots of a group from which the compiler has to be told that registers may be taken for it: left alone it saves them
+/// for more blocks, by loading what should be on its way already only after something has arrived.
+const LARGE: u32 = 8;
+/// Lanes of a multiprocessor that have as many registers as a large group asks for, in f32 and f64: 48 and 64.
+const RESIDENT: [u32; 2] = [1280, 1024];
+
+/// Blocks that a multiprocessor should hold of a sweep over rows, each shared by so many lanes of a block.
+pub(super) fn resident(cx: &Context, sweep: &Sweep, sharing: u32, block: u32) -> Option<u32> {
+    if let Some(blocks) = cx.options.variant.resident {
+        return Some(blocks).filter(|&blocks| blocks > 0);
+    }
+    let rows = cx.program.operator.space.rows()?;
+    let of = |product: &Product| rows.layout_of(product.companion).map(|found| found.0);
+    let large = |layout: &Layout| {
+        let known = layout.starts() == Starts::Even && !layout.format.lengths;
+        !known && together(cx, layout, u64::from(sharing)) >= LARGE
+    };
+    let formed = products(sweep).into_iter().filter(|product| !cx.ahead.contains_key(&product.value));
+    let any = formed.filter_map(|product| of(&product)).any(large);
+    let lanes = RESIDENT[usize::from(cx.options.precision != Element::F32)];
+    any.then(|| (lanes / block).max(1))
+}
+
+/// Slots that are asked for together.
+fn together(cx: &Context, layout: &Layout, lanes: u64) -> u32 {
+    cx.options.variant.row_unroll.unwrap_or_else(|| layout.slots_together(lanes))
+}
 
 /// Products that are formed in one walk, with their sums.
 struct Terms<'p> {
@@ -33,7 +63,7 @@ impl Eval<'_, '_> {
         if self.cx.options.target == Target::Host || matches!(walk.to, Expr::Int(_)) {
             return 1;
         }
-        i64::from(self.cx.options.variant.row_unroll.unwrap_or_else(|| layout.slots_together(lanes as u64)))
+        i64::from(together(self.cx, layout, lanes as u64))
     }
 
     /// The loop over a row's slots, or one lane's share of them, in groups.
