@@ -285,7 +285,11 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_once") { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_once") {
+        "true or false"
+    } else {
+        "a number"
+    };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 
