@@ -113,9 +113,18 @@ pub enum Space {
 pub enum Access {
     /// Never stored to by any lane of the launch (printed `const __restrict__`).
     Read,
+    /// The same, and every element is loaded about once: caches need not keep it (CUDA: `ld.cs`, the first to leave).
+    ReadOnce,
     /// Only stored to.
     Write,
     ReadWrite,
+}
+
+impl Access {
+    /// Whether no lane stores.
+    pub fn is_read(self) -> bool {
+        matches!(self, Access::Read | Access::ReadOnce)
+    }
 }
 
 /// A variable of a lane.

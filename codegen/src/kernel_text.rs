@@ -165,6 +165,7 @@ fn space(space: Space) -> &'static str {
 fn access(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
+        Access::ReadOnce => "read_once",
         Access::Write => "write",
         Access::ReadWrite => "read_write",
     }

@@ -66,6 +66,7 @@ pub fn cases() -> Vec<Golden> {
         golden("shared_matrices", &advection, gpu, single, |v| (v.matrices, v.sequential) = (Home::Shared, 2)),
         golden("cached_fields", &advection, gpu, single, |v| v.fields = Home::Cache),
         golden("vertices", &advection, gpu, single, |v| v.geometry = Geometry::Vertices),
+        golden("faces", &advection, gpu, single, |v| v.geometry = Geometry::Faces),
         golden("symmetric", &advection, gpu, single, |v| v.symmetric = true),
         golden("rows", &advection, gpu, single, |v| (v.rows, v.prefetch) = (2, true)),
     ]

@@ -39,8 +39,9 @@ pub fn cases() -> Vec<Golden> {
         ("row_unroll", "csr"),
         ("row_strips", "csr"),
         ("balanced", "csr"),
+        ("row_once", "sell_delta"),
     ] {
-        let value = if set == "balanced" { "true" } else { "4" };
+        let value = if matches!(set, "balanced" | "row_once") { "true" } else { "4" };
         let kernels = product(&conjugate_gradients(&stored(name)), Precision::F64, &[(set, value)]);
         let description = format!("the product of CG in {name}, {set} {value}");
         all.push(golden(&format!("{name}.{set}.cu"), &description, Target::Cuda, kernels));

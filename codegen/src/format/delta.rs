@@ -20,6 +20,9 @@ pub struct Chunk {
 /// Codes the cells of a chunk. A cell is a column, or none for padding, and belongs to a unit below `units`; cells come
 /// in the order (slot, lane).
 pub fn chunk(cells: &[Cell], units: usize) -> Chunk {
+    if let Some(windows) = spans(cells, units) {
+        return coded(cells, &windows, CODES);
+    }
     let mut by_unit: Vec<Vec<u64>> = vec![Vec::new(); units];
     for cell in cells {
         if let Some(column) = cell.column {
@@ -41,6 +44,20 @@ pub fn chunk(cells: &[Cell], units: usize) -> Chunk {
         }
         aside = outside;
     }
+}
+
+/// Windows of units, where each holds all columns of its own: what [`window`] would find, without sorting.
+fn spans(cells: &[Cell], units: usize) -> Option<Vec<Window>> {
+    let mut ends = vec![(u64::MAX, 0); units];
+    for cell in cells {
+        if let Some(column) = cell.column {
+            let (low, high) = ends[cell.unit];
+            ends[cell.unit] = (low.min(column), high.max(column));
+        }
+    }
+    let near = ends.iter().all(|(low, high)| high.saturating_sub(*low) < CODES);
+    let window = |(low, _): (u64, u64)| Window { base: if low == u64::MAX { 0 } else { low }, inside: 0 };
+    near.then(|| ends.into_iter().map(window).collect())
 }
 
 /// A cell of a chunk.

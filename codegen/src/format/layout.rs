@@ -9,13 +9,18 @@ use super::FormatError;
 const ALIGNED: u64 = 32;
 /// Entries that are taken together where a product is cut by entries.
 pub const TILE: u64 = 2048;
-/// Lanes that fill a large device: 132 multiprocessors of 2048.
-const ENOUGH_LANES: u64 = 132 * 2048;
+/// Lanes that keep a large device busy to the end: 132 multiprocessors of 2048, four times over, so that the last blocks,
+/// which leave some of them without work, are few among all.
+const ENOUGH_LANES: u64 = 4 * 132 * 2048;
 /// Entries of a row from which its length may matter.
 const UNEVEN: u64 = 2048;
 /// Rows of the longest one's length that a device works on at a time, some of them: below this part of the entries the
 /// longest row ends with the rest.
 const ENOUGH_ROWS: u64 = 1024;
+/// Slots that a lane asks for together at most: columns and entries of eight fit 40 registers in f32.
+const MOST_TOGETHER: u64 = 8;
+/// The same of columns that have to be decoded, which takes registers (measured on an H200).
+const MOST_CODED: u64 = 4;
 /// A row so many times as long as the mean is a power law's.
 const OUTLIER: u64 = 64;
 /// Cells beyond this many are refused.
@@ -196,6 +201,15 @@ impl Layout {
             return missing.min(mean / 8).clamp(1, 8).next_power_of_two() as u32;
         }
         (mean / 2).clamp(1, 32).next_power_of_two() as u32
+    }
+
+    /// Slots of a row that a lane of a device asks for together, where so many lanes share a row: more than it usually has,
+    /// so that rows end with the first group, up to what registers hold without leaving room for fewer lanes.
+    pub fn slots_together(&self, lanes: u64) -> u32 {
+        let read = if self.format.lengths { self.entries } else { self.cells };
+        let mean = read.div_ceil(self.size.max(1) * lanes.max(1));
+        let most = if self.array(Role::Code).is_some() { MOST_CODED } else { MOST_TOGETHER };
+        (mean + 1).clamp(2, most).next_power_of_two() as u32
     }
 
     /// Whether neighbouring rows have a slot in neighbouring cells.

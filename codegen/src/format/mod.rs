@@ -38,10 +38,13 @@
 //! Zero, with a column that the row has itself, if it can be written, else one of its unit: a kernel that multiplies
 //! padding reads nothing that is infinite or NaN unless the row does, save for empty rows.
 
+use rayon::prelude::*;
+
 pub mod layout;
 pub mod order;
 pub mod delta;
 mod compressed;
+mod places;
 pub mod store;
 pub mod decode;
 pub mod predict;
@@ -93,7 +96,7 @@ impl Matrix<'_> {
 
     /// Number of entries of every row up to [`Matrix::size`].
     pub fn lengths(&self) -> Vec<u64> {
-        (0..self.size()).map(|row| self.entries_of(row).len() as u64).collect()
+        (0..self.size()).into_par_iter().map(|row| self.entries_of(row).len() as u64).collect()
     }
 
     /// Checks what the other functions rely on; the error says what is wrong.
@@ -102,13 +105,14 @@ impl Matrix<'_> {
         if !ascending || self.starts.last() != Some(&self.column.len()) || self.column.len() != self.value.len() {
             return Err(FormatError::Matrix("the starts of rows do not fit the entries".into()));
         }
-        for row in 0..self.rows() {
-            let columns = &self.column[self.entries_of(row)];
-            if columns.last().is_some_and(|&last| last >= self.columns) || columns.windows(2).any(|w| w[0] >= w[1]) {
-                return Err(FormatError::Matrix(format!("columns of row {row} do not ascend within the matrix")));
-            }
+        let is_wrong = |row: &usize| {
+            let columns = &self.column[self.entries_of(*row)];
+            columns.last().is_some_and(|&last| last >= self.columns) || columns.windows(2).any(|w| w[0] >= w[1])
+        };
+        match (0..self.rows()).into_par_iter().find_first(is_wrong) {
+            Some(row) => Err(FormatError::Matrix(format!("columns of row {row} do not ascend within the matrix"))),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

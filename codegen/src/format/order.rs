@@ -1,6 +1,7 @@
 //! The order of rows.
 
 use kernelwright_syntax::program::Order;
+use rayon::prelude::*;
 
 /// Rows in the order of the format: element r is the row of the matrix that becomes row r. None where nothing moves.
 ///
@@ -10,11 +11,12 @@ pub fn order(order: Order, lengths: &[u64]) -> Option<Vec<u64>> {
         return None;
     };
     let window = window.map_or(lengths.len(), |window| usize::try_from(window).unwrap_or(usize::MAX)).max(1);
-    let mut rows: Vec<u64> = Vec::with_capacity(lengths.len());
-    for (number, part) in lengths.chunks(window).enumerate() {
-        let first = rows.len();
-        rows.extend((0..part.len()).map(|row| (number * window + row) as u64));
-        rows[first..].sort_by_key(|&row| std::cmp::Reverse(lengths[row as usize]));
+    let mut rows: Vec<u64> = (0..lengths.len() as u64).collect();
+    let key = |row: &u64| std::cmp::Reverse(lengths[*row as usize]);
+    if window < rows.len() {
+        rows.par_chunks_mut(window).for_each(|part| part.sort_by_key(key));
+    } else {
+        rows.par_sort_by_key(key);
     }
     let moved = rows.iter().enumerate().any(|(new, &old)| new as u64 != old);
     moved.then_some(rows)

@@ -1,14 +1,18 @@
 //! Conversion: the contents of all arrays of a layout.
 //!
-//! One pass over the rows in their new order; time and memory are linear in cells (sorting columns of a permuted row
-//! aside).
+//! Time and memory are linear in cells (sorting columns of a permuted row aside); all cores write ([`places`](super::places)).
 
-use kernelwright_syntax::program::{Base, Coding, Format, Level};
+use kernelwright_syntax::program::{Base, Coding, Format};
+use rayon::prelude::*;
 
 use super::compressed::Compressed;
 use super::delta::{self, Cell};
 use super::layout::{self, Arranged, Array, Kind, Layout, Role, Starts};
+use super::places::{Places, cut, ranges};
 use super::{Companion, FormatError, Matrix};
+
+/// Cells of the chunks that are coded one after another.
+const CODED: u64 = 1 << 15;
 
 /// What is wanted beside the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,12 +110,6 @@ impl Contents {
         (0..self.len()).map(|at| self.real(at)).collect()
     }
 
-    fn set_real(&mut self, at: usize, value: f64) {
-        if let Contents::Real(values) = self {
-            values[at] = value;
-        }
-    }
-
     fn set(&mut self, at: usize, value: u64) {
         match self {
             Contents::Real(v) => v[at] = value as f64,
@@ -132,10 +130,9 @@ pub fn store(format: &Format, matrix: &Matrix<'_>, options: Options) -> Result<S
     let mut writer = Writer::new(matrix, arranged, options);
     writer.starts();
     writer.take_diagonal();
-    if writer.layout.by_entries() {
-        writer.entries()
-    } else {
-        writer.chunks()?
+    writer.cells();
+    if let Coding::Delta { base, escape } = writer.layout.format.coding {
+        writer.codes(base, escape)?;
     }
     Ok(writer.finish(options))
 }
@@ -152,17 +149,11 @@ enum Rows {
 struct Writer<'m> {
     matrix: &'m Matrix<'m>,
     layout: Layout,
-    /// That of the layout's format, in full.
-    nest: [Level; 3],
+    places: Places,
     contents: Vec<Contents>,
     order: Option<Vec<u64>>,
     rows: Rows,
-    /// Slots of each chunk.
-    slots: Vec<u64>,
-    /// P and Q, whether stored or not.
-    chunk_start: Vec<u64>,
-    slot_start: Vec<u64>,
-    /// Columns aside of all chunks so far.
+    /// Columns aside of all chunks.
     aside: Vec<u64>,
     aside_start: Vec<u64>,
     diagonal: Vec<f64>,
@@ -176,16 +167,14 @@ impl<'m> Writer<'m> {
         let rows = moves.map_or(Rows::Given, |order| Rows::Moved(Compressed::moved(matrix, order)));
         let contents = layout.arrays.iter().map(Contents::zeros).collect();
         let diagonal = if options.diagonal { vec![0.0; layout.size as usize] } else { Vec::new() };
+        let places = Places::new(&layout, slots);
         Writer {
             matrix,
-            nest: layout::nest(&layout.format),
             layout,
+            places,
             contents,
             order,
             rows,
-            slots,
-            chunk_start: Vec::new(),
-            slot_start: Vec::new(),
             aside: Vec::new(),
             aside_start: vec![0],
             diagonal,
@@ -206,22 +195,15 @@ impl<'m> Writer<'m> {
 
     /// P, Q and lengths.
     fn starts(&mut self) {
-        self.chunk_start = prefix(self.slots.iter().copied());
-        // Chunks by their number of slots, then how many have more than s.
-        let mut count = vec![0u64; self.layout.longest as usize + 1];
-        self.slots.iter().for_each(|&n| count[n as usize] += 1);
-        let mut having = self.layout.chunks;
-        let per_slot: Vec<u64> = (0..self.layout.longest as usize)
-            .map(|s| {
-                having -= count[s];
-                having
-            })
-            .collect();
-        self.slot_start = prefix(per_slot.into_iter());
+        let lengths = match self.layout.array(Role::Length) {
+            None => Vec::new(),
+            Some(_) => (0..self.layout.size).map(|row| self.matrix.entries_of(self.given(row)).len() as u64).collect(),
+        };
         for (role, values) in [
-            (Role::ChunkStart, self.chunk_start.clone()),
-            (Role::SlotStart, self.slot_start.clone()),
-            (Role::ChunkLength, self.slots.clone()),
+            (Role::ChunkStart, self.places.chunk_start.clone()),
+            (Role::SlotStart, self.places.slot_start.clone()),
+            (Role::ChunkLength, self.places.slots.clone()),
+            (Role::Length, lengths),
         ] {
             if let Some(array) = self.array(role) {
                 values.into_iter().enumerate().for_each(|(at, value)| array.set(at, value));
@@ -230,18 +212,14 @@ impl<'m> Writer<'m> {
         if self.layout.cuts() {
             self.tile_rows();
         }
-        for row in 0..self.layout.size {
-            let length = self.matrix.entries_of(self.given(row)).len() as u64;
-            self.put(Role::Length, row as usize, length);
-        }
     }
 
     /// The row of every so many entries; of those that begin at a place the one that is not empty.
     fn tile_rows(&mut self) {
-        let last = self.slots.iter().rposition(|&n| n > 0).unwrap_or(0);
+        let last = self.places.slots.iter().rposition(|&n| n > 0).unwrap_or(0);
         let mut row = 0;
         for tile in 0..self.layout.entries.div_ceil(layout::TILE) {
-            while self.chunk_start[row + 1] <= tile * layout::TILE {
+            while self.places.chunk_start[row + 1] <= tile * layout::TILE {
                 row += 1;
             }
             self.put(Role::TileRow, tile as usize, row as u64);
@@ -293,80 +271,126 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// Entry after entry, each with its row.
-    fn entries(&mut self) {
+    /// Values, columns and rows of all cells.
+    fn cells(&mut self) {
         let [mut values, mut columns, mut rows] = [Role::Value, Role::Column, Role::Row].map(|role| self.taken(role));
-        let mut at = 0;
-        for row in 0..self.layout.size {
-            let (column, value) = self.row(row);
-            for (&column, &value) in column.iter().zip(value) {
-                values.iter_mut().for_each(|array| array.1.set_real(at, value));
-                columns.iter_mut().for_each(|array| array.1.set(at, column as u64));
-                rows.iter_mut().for_each(|array| array.1.set(at, row));
-                at += 1;
-            }
+        let (places, height) = (&self.places, self.layout.height);
+        let entries = |chunk: u64, lane: u64| self.row(chunk * height + lane);
+        if let Some((_, Contents::Real(values))) = &mut values {
+            places.fill(values, entries, |row, slot| row.1.get(slot as usize).copied().unwrap_or(0.0));
+        }
+        // Padding has a column of its row.
+        let columns_of = |chunk: u64, lane: u64| {
+            let (columns, _) = entries(chunk, lane);
+            (columns, columns.last().copied().unwrap_or(0))
+        };
+        let column = |row: &(&[usize], usize), slot: u64| *row.0.get(slot as usize).unwrap_or(&row.1) as u64;
+        match &mut columns {
+            Some((_, Contents::U32(array))) => places.fill(array, columns_of, |row, slot| column(row, slot) as u32),
+            Some((_, Contents::U64(array))) => places.fill(array, columns_of, column),
+            _ => {}
+        }
+        match &mut rows {
+            Some((_, Contents::U32(array))) => places.fill(array, |row, _| row as u32, |row, _| *row),
+            Some((_, Contents::U64(array))) => places.fill(array, |row, _| row, |row, _| *row),
+            _ => {}
         }
         [values, columns, rows].into_iter().for_each(|taken| self.give_back(taken));
     }
 
-    /// Chunk after chunk, wherever its cells lie.
-    fn chunks(&mut self) -> Result<(), FormatError> {
+    /// Codes, bases and columns aside: in the order (chunk, slot, lane) first, then to their places.
+    fn codes(&mut self, base: Base, escape: bool) -> Result<(), FormatError> {
+        let mut codes = vec![0; self.layout.cells as usize];
+        let units: Vec<u64> = (0..self.layout.chunks).map(|chunk| self.units(chunk, base)).collect();
+        let mut bases = vec![0; units.iter().sum::<u64>() as usize];
         let height = self.layout.height;
-        let [mut values, mut columns] = [Role::Value, Role::Column].map(|role| self.taken(role));
-        for chunk in 0..self.layout.chunks {
-            for lane in 0..height {
-                let (column, value) = self.row(chunk * height + lane);
-                let fill = column.last().copied().unwrap_or(0);
-                for slot in 0..self.slots[chunk as usize] {
-                    let at = self.cell(chunk, slot, lane);
-                    let entry = slot as usize;
-                    // Padding is zero already.
-                    if let (Some((_, array)), Some(&value)) = (&mut values, value.get(entry)) {
-                        array.set_real(at, value);
-                    }
-                    if let Some((_, array)) = &mut columns {
-                        array.set(at, *column.get(entry).unwrap_or(&fill) as u64);
-                    }
+        let chunk_start = &self.places.chunk_start;
+        // Chunks of a few rows are many: a piece holds some, even of empty rows.
+        let cost: Vec<u64> = chunk_start.iter().zip(0..).map(|(slots, chunk)| slots * height + chunk).collect();
+        let pieces = ranges(&cost, CODED);
+        let cells = pieces.iter().map(|piece| ((chunk_start[piece.end] - chunk_start[piece.start]) * height) as usize);
+        let parts = cut(&mut codes, cells);
+        let of_units = pieces.iter().map(|piece| units[piece.clone()].iter().sum::<u64>() as usize);
+        let unit_parts = cut(&mut bases, of_units);
+        let coded: Vec<Result<Vec<Vec<u64>>, FormatError>> = pieces
+            .into_par_iter()
+            .zip(parts.into_par_iter().zip(unit_parts))
+            .map(|(piece, (mut codes, mut bases))| {
+                let mut aside = Vec::with_capacity(piece.len());
+                for chunk in piece {
+                    let coded = self.coded(chunk as u64, base, escape)?;
+                    let (here, behind) = codes.split_at_mut(coded.codes.len());
+                    here.copy_from_slice(&coded.codes);
+                    codes = behind;
+                    let (here, behind) = bases.split_at_mut(coded.bases.len());
+                    here.copy_from_slice(&coded.bases);
+                    bases = behind;
+                    aside.push(coded.aside);
                 }
-            }
-            if let Coding::Delta { base, escape } = self.layout.format.coding {
-                self.codes(chunk, base, escape)?;
+                Ok(aside)
+            })
+            .collect();
+        for chunks in coded {
+            for aside in chunks? {
+                self.aside.extend(aside);
+                self.aside_start.push(self.aside.len() as u64);
             }
         }
-        [values, columns].into_iter().for_each(|taken| self.give_back(taken));
+        self.place_bases(base, &bases);
+        self.place_codes(codes);
         Ok(())
     }
 
-    /// Codes, bases and columns aside of a chunk.
-    fn codes(&mut self, chunk: u64, base: Base, escape: bool) -> Result<(), FormatError> {
-        let (slots, height) = (self.slots[chunk as usize], self.layout.height);
-        let units = match base {
-            Base::Row => height as usize,
+    /// Units of a chunk.
+    fn units(&self, chunk: u64, base: Base) -> u64 {
+        match base {
+            Base::Row => self.layout.height,
             Base::Chunk => 1,
-            Base::ChunkSlot => slots as usize,
-        };
+            Base::ChunkSlot => self.places.slots[chunk as usize],
+        }
+    }
+
+    /// Codes, bases and columns aside of a chunk.
+    fn coded(&self, chunk: u64, base: Base, escape: bool) -> Result<delta::Chunk, FormatError> {
+        let (slots, height) = (self.places.slots[chunk as usize], self.layout.height);
         let rows: Vec<&[usize]> = (0..height).map(|lane| self.row(chunk * height + lane).0).collect();
-        let coded = delta::chunk(&cells(&rows, slots as usize, base), units);
+        let coded = delta::chunk(&cells(&rows, slots as usize, base), self.units(chunk, base) as usize);
         if !escape && !coded.aside.is_empty() {
             return Err(self.too_far(chunk, &rows, coded.aside[0]));
         }
-        let mut codes = self.taken(Role::Code);
-        for (number, code) in coded.codes.iter().enumerate() {
-            let at = self.cell(chunk, number as u64 / height, number as u64 % height);
-            codes.iter_mut().for_each(|array| array.1.set(at, u64::from(*code)));
+        Ok(coded)
+    }
+
+    /// Bases, given chunk after chunk.
+    fn place_bases(&mut self, base: Base, bases: &[u64]) {
+        let mut array = self.taken(Role::Base);
+        if let Some((_, array)) = &mut array {
+            if base != Base::ChunkSlot || self.places.is_plain() {
+                bases.iter().enumerate().for_each(|(at, value)| array.set(at, *value));
+            } else {
+                let slots = self.places.slots.iter().zip(0..);
+                let units = slots.flat_map(|(&slots, chunk)| (0..slots).map(move |slot| (chunk, slot)));
+                units.zip(bases).for_each(|((chunk, slot), value)| {
+                    array.set(self.places.unit(chunk, slot) as usize, *value);
+                });
+            }
         }
-        self.give_back(codes);
-        for (unit, value) in coded.bases.iter().enumerate() {
-            let at = match base {
-                Base::Row => chunk * self.layout.height + unit as u64,
-                Base::Chunk => chunk,
-                Base::ChunkSlot => self.unit(chunk, unit as u64),
-            };
-            self.put(Role::Base, at as usize, *value);
+        self.give_back(array);
+    }
+
+    /// Codes, given in the order (chunk, slot, lane).
+    fn place_codes(&mut self, codes: Vec<u16>) {
+        let mut array = self.taken(Role::Code);
+        if let Some((_, Contents::U16(array))) = &mut array {
+            if self.places.is_plain() {
+                *array = codes;
+            } else {
+                let (places, height) = (&self.places, self.layout.height);
+                let first = |chunk: u64, lane: u64| places.chunk_start[chunk as usize] * height + lane;
+                places.fill(array, first, |first, slot| codes[(first + slot * height) as usize]);
+            }
         }
-        self.aside.extend(coded.aside);
-        self.aside_start.push(self.aside.len() as u64);
-        Ok(())
+        self.give_back(array);
     }
 
     /// The error for a column that no base reaches.
@@ -375,31 +399,6 @@ impl<'m> Writer<'m> {
         let row = chunk * self.layout.height + lane as u64;
         let given = if matches!(self.rows, Rows::Given) { column } else { self.given(column) as u64 };
         FormatError::TooFar { format: self.layout.format.name.clone(), row: self.given(row) as u64, column: given }
-    }
-
-    /// The number of a slot of a chunk among all of them, in the order of storage.
-    fn unit(&self, chunk: u64, slot: u64) -> u64 {
-        let place = |level: Level| self.nest.iter().position(|l| *l == level);
-        let by_slot = place(Level::Slot) < place(Level::Chunk);
-        if by_slot { self.slot_start[slot as usize] + chunk } else { self.chunk_start[chunk as usize] + slot }
-    }
-
-    /// Where a cell lies; the table in [`super`].
-    fn cell(&self, chunk: u64, slot: u64, lane: u64) -> usize {
-        let (h, slots) = (self.layout.height, self.slots[chunk as usize]);
-        let (p, q) = (self.chunk_start[chunk as usize], self.slot_start[slot as usize]);
-        let total = self.layout.cells / h;
-        let having = self.slot_start[slot as usize + 1] - q;
-        use Level::{Chunk, Slot};
-        let place = match self.nest {
-            [Chunk, Slot, _] => (p + slot) * h + lane,
-            [Chunk, _, _] => p * h + lane * slots + slot,
-            [Slot, Chunk, _] => (q + chunk) * h + lane,
-            [Slot, _, _] => q * h + lane * having + chunk,
-            [_, Chunk, _] => lane * total + p + slot,
-            [_, _, _] => lane * total + q + chunk,
-        };
-        place as usize
     }
 
     fn finish(mut self, options: Options) -> Stored {
@@ -421,7 +420,7 @@ impl<'m> Writer<'m> {
             self.layout.arrays.push(Array { role: Role::Diagonal, kind: Kind::Real, len: self.layout.size });
             self.contents.push(Contents::Real(self.diagonal));
         }
-        debug_assert!(self.layout.starts() != Starts::Slots || self.slots.windows(2).all(|w| w[0] >= w[1]));
+        debug_assert!(self.layout.starts() != Starts::Slots || self.places.slots.windows(2).all(|w| w[0] >= w[1]));
         Stored {
             layout: self.layout,
             contents: self.contents,
@@ -447,15 +446,4 @@ fn cells(rows: &[&[usize]], slots: usize, base: Base) -> Vec<Cell> {
         }
     }
     cells
-}
-
-/// Sums of all before: one element more than there are values.
-fn prefix(values: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut total = 0;
-    std::iter::once(0)
-        .chain(values.map(|value| {
-            total += value;
-            total
-        }))
-        .collect()
 }

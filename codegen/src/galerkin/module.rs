@@ -1,7 +1,7 @@
 //! What the runtime runs: the kernels of a system on a mesh, their buffers and launches.
 //!
 //! A driver allocates [`Module::buffers`], writes [`Contents::Values`] once, materials, parameters, the clock and the
-//! initial state (through [`Layout`]), then enqueues [`Module::step`] over and over: time advances on the device. The
+//! initial state (through [`Layout`]), enqueues [`Module::prepare`], then [`Module::step`] over and over: time advances on the device. The
 //! state is double-buffered where one kernel makes a whole stage; [`Module::parity_after`] says where it is then.
 
 use crate::kernel::{Element, Kernel};
@@ -25,6 +25,8 @@ pub struct Module {
     pub materials: Option<usize>,
     /// f64: time, dt, steps done, time of step 0. Each step ends with steps += 1, time = start + steps * dt.
     pub clock: usize,
+    /// Launches before the first step, once materials and parameters are written; again when they change.
+    pub prepare: Vec<Launch>,
     /// Launches of one step, beginning at parity 0 and 1.
     pub step: [Vec<Launch>; 2],
     /// Launches that evaluate the rate L of the state at parity 0 (time as the clock has it) into [`Module::rate_output`].

@@ -139,7 +139,7 @@ impl<F: Field> Machine<'_, F> {
         let at = if info.space == Space::Private { element * self.lanes + lane as usize } else { element };
         let wrong_use = match kind {
             Kind::Load if info.access == Access::Write => Some(FaultKind::WriteOnly),
-            Kind::Store | Kind::Atomic if info.access == Access::Read => Some(FaultKind::ReadOnly),
+            Kind::Store | Kind::Atomic if info.access.is_read() => Some(FaultKind::ReadOnly),
             _ => None,
         };
         if let Some(wrong) = wrong_use {
@@ -233,7 +233,7 @@ fn target<'t, R>(
     let local = match info.space {
         Space::Global => {
             let global = buffers[bound[info.number]].as_mut().expect("arguments were checked before the launch");
-            let shadow = (info.access != Access::Read).then_some(&mut global.shadow);
+            let shadow = (!info.access.is_read()).then_some(&mut global.shadow);
             return Target { cells: &mut global.cells, set: &mut global.set, shadow, frozen: global.frozen };
         }
         Space::Shared => &mut locals.shared[info.number],

@@ -232,6 +232,10 @@ impl Compiler<'_> {
                 self.code.bool_constants.push((register, *value));
             }
             Expr::Lane(axis) | Expr::Block(axis) => self.position(matches!(e, Expr::Lane(_)), usize::from(*axis)),
+            // It is a division of one.
+            Expr::Call(Math::Reciprocal, _) => {
+                [Type::F32, Type::F64].into_iter().for_each(|ty| self.real_constant(1.0, ty))
+            }
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use super::field::Field;
 use super::machine::{Machine, Pause};
 use super::memory::{BufferHandle, Memory};
 use super::stats::{BufferStats, Stats};
-use crate::kernel::{Access, Kernel, Space};
+use crate::kernel::{Kernel, Space};
 
 /// Words that blocks may take for registers, shared and private memory.
 const MAX_WORDS: u64 = 1 << 26;
@@ -153,9 +153,8 @@ impl Prepared {
             if len < buffer.extent {
                 return wrong(format!("`{}` needs {} elements, not {len}", buffer.name, buffer.extent));
             }
-            let alias = |&(other, _): &(usize, &BufferHandle)| {
-                buffer.access != Access::Read || global[other].access != Access::Read
-            };
+            let alias =
+                |&(other, _): &(usize, &BufferHandle)| !buffer.access.is_read() || !global[other].access.is_read();
             let same = args[..n].iter().enumerate().filter(|(_, other)| **other == arg).find(alias);
             if let Some((other, _)) = same {
                 return wrong(format!("`{}` and `{}` are one buffer, and written", global[other].name, buffer.name));

@@ -4,7 +4,7 @@ use super::code::Code;
 use super::error::InterpError;
 use super::field::{Field, Precision};
 use super::shadow::Shadow;
-use crate::kernel::{Access, Element, Space};
+use crate::kernel::{Element, Space};
 
 /// A buffer of a [`Memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -211,7 +211,7 @@ impl<F: Field> Memory<F> {
             let len = buffer.set.len();
             buffer.loaded.resize(len, 0);
             buffer.stored.resize(len, 0);
-            if info.access != Access::Read {
+            if !info.access.is_read() {
                 buffer.shadow.cover(len);
             }
         }

@@ -158,7 +158,7 @@ impl<'k> Checker<'_, 'k> {
 
     fn storable(&mut self, buffer: BufferId) {
         let of = &self.kernel().buffers[buffer.0];
-        let allowed = of.space == Space::Private || of.access != Access::Read;
+        let allowed = of.space == Space::Private || !of.access.is_read();
         self.require(allowed, || format!("`{}` is read-only", of.name));
     }
 

@@ -126,9 +126,11 @@ fn parts(cx: &Context, sweep: SweepId, product: &Product, layout: &Layout, ahead
     let first = eval.b.bind("first", load_at(tile_row, Expr::Block(0)));
     let end = eval.b.bind("last", load_at(tile_row, fold::add(Expr::Block(0), fold::int(1))));
     let mut parts = Parts { eval: &mut eval, product, ahead, layout, terms, heads, begin, count, first };
+    // Terms first: what they wait for is not known from the rows of the tile, which are asked for meanwhile.
     parts.clear();
-    parts.marks(end)?;
     parts.form()?;
+    parts.eval.b.push(Stmt::Barrier(Scope::Block));
+    parts.marks(end)?;
     parts.eval.b.push(Stmt::Barrier(Scope::Block));
     let found = parts.add_up();
     parts.join(&found);
@@ -151,7 +153,6 @@ impl Parts<'_, '_, '_, '_> {
         let index = fold::add(fold::mul(fold::var(item), fold::int(STRIDE)), Expr::Lane(0));
         self.eval.b.push(Stmt::Store { buffer: self.heads, index, value: fold::int(0) });
         self.eval.close_loop(item, fold::int(0), fold::int(ITEMS), 1, LoopKind::Unroll(0));
-        self.eval.b.push(Stmt::Barrier(Scope::Block));
     }
 
     /// Marks the first entry of every row that begins in the tile.

@@ -160,6 +160,13 @@ impl<'a, 'c> Eval<'a, 'c> {
         self.b.close_if(cond);
     }
 
+    /// Closes the conditional block opened last and hands its statements over.
+    pub(super) fn close_block(&mut self) -> Vec<Stmt> {
+        self.memo.pop();
+        self.quoted.pop();
+        self.b.close()
+    }
+
     /// What a key was evaluated to.
     pub(super) fn recall(&self, key: &Key) -> Option<Option<Expr>> {
         self.memo.iter().rev().find_map(|m| m.get(key).cloned())

@@ -20,7 +20,7 @@ use super::point::{self, Blocks, grid_fits, inside};
 use super::slots::{Product, Share, products};
 use super::strips;
 use super::sums::{Accumulators, Places};
-use super::{MapError, Target};
+use super::{MapError, Target, groups};
 use crate::format::layout::Layout;
 use crate::kernel::{BufferId, Cmp, Expr, LoopKind, Scope, Shuffle, Space, Stmt, VarId};
 use crate::loops::{Sweep, SweepId};
@@ -111,7 +111,7 @@ fn shared(
     sums.finish(&mut eval.b, &mut places, Expr::Lane(0), block, blocks.number());
     eval.b.doc.push(format!("{block} lanes, {lanes} a row, {steps} times {tile} rows a block"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [block, 1, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
+    kernel.resident_blocks = groups::resident(cx, sweep, lanes, block);
     Ok((kernel, args))
 }
 

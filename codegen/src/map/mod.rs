@@ -6,7 +6,7 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
-//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
@@ -20,6 +20,7 @@ mod eval;
 mod factors;
 mod fence;
 pub(crate) mod fold;
+mod groups;
 mod images;
 mod landing;
 mod line;

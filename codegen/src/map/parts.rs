@@ -184,10 +184,12 @@ fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
     vec![
         Part::new("balanced", balanced),
         Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
-        Part::new("row_unroll", [1, 2, 4, 8]),
+        Part::new("row_unroll", ["auto", "1", "2", "4", "8", "16"]),
         Part::new("row_strips", [0, 4, 8, 16].into_iter().filter(|&items| items == 0 || cuts)),
-        Part::new("block", [64, 128, 256, 512].map(|lanes| format!("{lanes}x1"))),
+        Part::new("block", [64, 128, 256, 512, 1024].map(|lanes| format!("{lanes}x1"))),
         Part::new("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
+        Part::new("resident", ["auto", "4", "6", "8"]),
+        Part::new("row_once", ["false", "true"]),
     ]
 }
 

@@ -11,7 +11,7 @@ use super::march::{self, Carry};
 use super::staged;
 use super::sums::{Accumulators, Places};
 use super::tile::Plan;
-use super::{MapError, Target, wide};
+use super::{MapError, Target, groups, wide};
 use crate::kernel::{Cmp, Expr, LoopKind, VarId};
 use crate::loops::{Sweep, SweepId, ValueId, ValueKind};
 use crate::math::{self, Operator};
@@ -118,7 +118,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let beside = if width > 1 { format!(", {width} side by side") } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane{beside}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
+    kernel.resident_blocks = groups::resident(cx, sweep, 1, x * y);
     Ok((kernel, args))
 }
 

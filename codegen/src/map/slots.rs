@@ -18,6 +18,8 @@ use kernelwright_syntax::program::{Base, Coding, Level};
 
 /// Mean row length from which a host's loop over contiguous slots is worth vector instructions.
 const SIMD_SLOTS: u64 = 8;
+/// Slots that a device's loop over a known number of them asks for together.
+const UNROLLED: u32 = 4;
 /// Codes there are; see [`format`](crate::format), "Columns".
 const CODES: i64 = 1 << 16;
 
@@ -71,18 +73,31 @@ fn is_contiguous(layout: &Layout) -> bool {
 }
 
 /// How the slots of a row are counted and where their cells lie.
-struct Walk {
+pub(super) struct Walk {
     /// First and last (exclusive) value of the loop variable.
-    from: Expr,
-    to: Expr,
+    pub(super) from: Expr,
+    pub(super) to: Expr,
     /// Value of the loop variable at slot 0; none where it is the slot itself.
-    origin: Option<Expr>,
+    pub(super) origin: Option<Expr>,
     row: Expr,
     /// Chunk and lane of the row.
     chunk: Expr,
     lane: Expr,
     /// Slots before the chunk, P; of every chunk.
     before: Expr,
+    /// Where the chunk's columns aside begin, and how many there are.
+    pub(super) aside: Option<(Expr, Expr)>,
+}
+
+/// How a code is tested for a column aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aside {
+    /// Not at all: the chunk has none.
+    Never,
+    /// What lies aside is read where it is needed.
+    Perhaps,
+    /// Both columns are read, of a chunk that has some aside: no branch stands between loads.
+    Both,
 }
 
 impl<'a> Eval<'a, '_> {
@@ -152,28 +167,48 @@ impl<'a> Eval<'a, '_> {
         if turn.is_some() {
             self.open_if();
         }
-        let walk = self.walk(layout, row)?;
+        let mut walk = self.walk(layout, row)?;
+        walk.aside = self.aside_of(layout, &walk)?;
+        let together = self.together(layout, &walk, share.map_or(1, |s| s.count));
+        if together > 1 {
+            self.grouped_slots(products, &sums, layout, &walk, share, together)?;
+        } else {
+            self.slot_by_slot(products, &sums, layout, &walk, share)?;
+        }
+        if let Some(turn) = turn {
+            self.close_if(turn);
+        }
+        self.companion = None;
+        Ok(sums)
+    }
+
+    /// The loop over a row's slots, or one lane's share of them.
+    fn slot_by_slot(
+        &mut self,
+        products: &[Product],
+        sums: &[VarId],
+        layout: &Layout,
+        walk: &Walk,
+        share: Option<&Share>,
+    ) -> Result<(), MapError> {
         let from = match share {
             Some(share) => self.b.bind("first", fold::add(walk.from.clone(), share.first.clone())),
             None => walk.from.clone(),
         };
         let counts_cells = walk.origin.is_some();
         let counter = self.open_loop(if counts_cells { "at" } else { "slot" });
-        let (at, slot) = self.cell(layout, &walk, counter)?;
-        let column = self.column(layout, &walk, at.clone(), slot)?;
+        let (at, slot) = self.cell(layout, walk, fold::var(counter))?;
+        let aside = if walk.aside.is_some() { Aside::Perhaps } else { Aside::Never };
+        let column = self.column(layout, walk, at.clone(), slot, aside)?;
         let value = self.stored(Role::Value)?;
         let entry = self.b.bind("entry", load_at(value, at));
-        for (product, &sum) in products.iter().zip(&sums) {
+        for (product, &sum) in products.iter().zip(sums) {
             let term = self.slot_term(product.reading, &entry, column)?;
             self.b.push(Stmt::Assign(sum, fold::add(fold::var(sum), term)));
         }
-        let kind = self.slot_loop(layout, counts_cells, &sums);
-        self.close_loop(counter, from, walk.to, share.map_or(1, |s| s.count), kind);
-        if let Some(turn) = turn {
-            self.close_if(turn);
-        }
-        self.companion = None;
-        Ok(sums)
+        let kind = self.slot_loop(layout, counts_cells, sums);
+        self.close_loop(counter, from, walk.to.clone(), share.map_or(1, |s| s.count), kind);
+        Ok(())
     }
 
     /// Whether a row has its turn at the step that rows wait for, if they do.
@@ -186,7 +221,7 @@ impl<'a> Eval<'a, '_> {
     /// How the loop over slots may run.
     fn slot_loop(&self, layout: &Layout, contiguous: bool, sums: &[VarId]) -> LoopKind {
         match self.cx.options.target {
-            super::Target::Cuda => match self.cx.options.variant.row_unroll {
+            super::Target::Cuda => match self.cx.options.variant.row_unroll.unwrap_or(UNROLLED) {
                 0 | 1 => LoopKind::Sequential,
                 n => LoopKind::Unroll(n),
             },
@@ -221,7 +256,10 @@ impl<'a> Eval<'a, '_> {
         let number = first + number;
         let element = super::context::element(array.kind, self.cx.options.precision);
         let name = self.cx.operator().data[number].name.as_str();
-        Ok(self.b.global(Arg::Data(number), name, element, array.len, Access::Read))
+        let of_cell = matches!(role, Role::Value | Role::Column | Role::Code);
+        let once = of_cell && self.cx.options.target == super::Target::Cuda && self.cx.options.variant.row_once;
+        let access = if once { Access::ReadOnce } else { Access::Read };
+        Ok(self.b.global(Arg::Data(number), name, element, array.len, access))
     }
 
     fn load(&mut self, role: Role, index: Expr) -> Result<Expr, MapError> {
@@ -253,7 +291,7 @@ impl<'a> Eval<'a, '_> {
         };
         if !contiguous {
             let to = self.b.bind("slots", slots);
-            return Ok(Walk { from: fold::int(0), to, origin: None, row, chunk, lane, before });
+            return Ok(Walk { from: fold::int(0), to, origin: None, row, chunk, lane, before, aside: None });
         }
         let first = if nest(&layout.format)[0] == Level::Lane {
             fold::add(fold::mul(lane.clone(), fold::int((layout.cells / layout.height) as i64)), before.clone())
@@ -263,7 +301,7 @@ impl<'a> Eval<'a, '_> {
         };
         let first = self.b.bind("first_cell", first);
         let to = self.b.bind("end_cell", fold::add(first.clone(), slots));
-        Ok(Walk { from: first.clone(), to, origin: Some(first), row, chunk, lane, before })
+        Ok(Walk { from: first.clone(), to, origin: Some(first), row, chunk, lane, before, aside: None })
     }
 
     /// Chunk and lane of a row.
@@ -306,6 +344,7 @@ impl<'a> Eval<'a, '_> {
             chunk: row,
             lane: zero.clone(),
             before: zero,
+            aside: None,
         })
     }
 
@@ -333,8 +372,7 @@ impl<'a> Eval<'a, '_> {
     }
 
     /// The cell and the slot at a value of the loop variable.
-    fn cell(&mut self, layout: &Layout, walk: &Walk, counter: VarId) -> Result<(Expr, Expr), MapError> {
-        let counter = fold::var(counter);
+    pub(super) fn cell(&mut self, layout: &Layout, walk: &Walk, counter: Expr) -> Result<(Expr, Expr), MapError> {
         if let Some(origin) = &walk.origin {
             return Ok((counter.clone(), fold::sub(counter, origin.clone())));
         }
@@ -379,7 +417,14 @@ impl<'a> Eval<'a, '_> {
     }
 
     /// The column of a cell, as a variable.
-    fn column(&mut self, layout: &Layout, walk: &Walk, at: Expr, slot: Expr) -> Result<VarId, MapError> {
+    pub(super) fn column(
+        &mut self,
+        layout: &Layout,
+        walk: &Walk,
+        at: Expr,
+        slot: Expr,
+        aside: Aside,
+    ) -> Result<VarId, MapError> {
         let Coding::Delta { base, .. } = layout.format.coding else {
             let column = self.load(Role::Column, at)?;
             return Ok(self.known_column(layout, column));
@@ -397,37 +442,51 @@ impl<'a> Eval<'a, '_> {
         let code = self.load(Role::Code, at)?;
         let code = self.b.bind("code_here", code);
         let near = fold::add(base, code.clone());
-        let column = match layout.array(Role::Escape) {
-            None => near,
-            Some(_) => self.near_or_aside(layout, walk, code, near, slot)?,
+        let column = match &walk.aside {
+            Some(of_chunk) if aside != Aside::Never => {
+                let ordinal = fold::add(fold::mul(slot, fold::int(layout.height as i64)), walk.lane.clone());
+                self.near_or_aside(layout, of_chunk, code, near, ordinal, aside)?
+            }
+            _ => near,
         };
         Ok(self.known_column(layout, column))
     }
 
-    /// The column of a code that may be one of the columns aside.
-    fn near_or_aside(
-        &mut self,
-        layout: &Layout,
-        walk: &Walk,
-        code: Expr,
-        near: Expr,
-        slot: Expr,
-    ) -> Result<Expr, MapError> {
+    /// Where a chunk's columns aside begin, and how many there are.
+    fn aside_of(&mut self, layout: &Layout, walk: &Walk) -> Result<Option<(Expr, Expr)>, MapError> {
+        if layout.array(Role::Escape).is_none() {
+            return Ok(None);
+        }
         let from = self.load(Role::EscapeStart, walk.chunk.clone())?;
         let from = self.b.bind("aside_from", from);
         let next = self.load(Role::EscapeStart, fold::add(walk.chunk.clone(), fold::int(1)))?;
         let count = self.b.bind("aside_count", fold::sub(next, from.clone()));
-        let first = self.b.bind("first_aside", fold::sub(fold::int(CODES), count));
+        Ok(Some((from, count)))
+    }
+
+    /// The column of a code that may be one of the columns aside; `ordinal` is its place in the chunk.
+    fn near_or_aside(
+        &mut self,
+        layout: &Layout,
+        (from, count): &(Expr, Expr),
+        code: Expr,
+        near: Expr,
+        ordinal: Expr,
+        aside: Aside,
+    ) -> Result<Expr, MapError> {
+        let first = self.b.bind("first_aside", fold::sub(fold::int(CODES), count.clone()));
         let numbered = fold::sub(code.clone(), first.clone());
+        let numbered =
+            if aside == Aside::Both { fold::binary(crate::kernel::Op::Max, numbered, fold::int(0)) } else { numbered };
         let number = if layout.escapes > CODES as u64 {
             // Only a chunk with more columns aside than there are codes is stored by position.
-            let ordinal = fold::add(fold::mul(slot, fold::int(layout.height as i64)), walk.lane.clone());
             fold::select(fold::compare(Cmp::Lt, first.clone(), fold::int(0)), ordinal, numbered)
         } else {
             numbered
         };
-        let aside = self.load(Role::Escape, fold::add(from, number))?;
-        Ok(fold::select(fold::compare(Cmp::Lt, code, first), near, aside))
+        let column = self.load(Role::Escape, fold::add(from.clone(), number))?;
+        let column = if aside == Aside::Both { self.b.bind("column_aside", column) } else { column };
+        Ok(fold::select(fold::compare(Cmp::Lt, code, first), near, column))
     }
 
     /// A column, which is inside.

@@ -59,11 +59,14 @@ pub struct Variant {
     /// CUDA, products of a matrix without padding: cut by entries instead of rows, for rows of very unequal length; none
     /// leaves it to the longest row.
     pub balanced: Option<bool>,
-    /// CUDA, products of a matrix: slots of a row that are asked for together.
-    pub row_unroll: u32,
+    /// CUDA, products of a matrix: slots of a row that a lane asks for together, 0 and 1 for one at a time; none leaves it
+    /// to the lengths of rows.
+    pub row_unroll: Option<u32>,
     /// CUDA, products of a matrix without padding: entries that a lane of a block reads at a time, wherever rows begin; 0
     /// leaves rows to the lanes that share them.
     pub row_strips: u32,
+    /// CUDA, products of a matrix: its cells leave caches first, so that the operand stays there.
+    pub row_once: bool,
 }
 
 /// Where sums are finished and scalar statements run.
@@ -83,8 +86,13 @@ const MOST_POINTS: u64 = 64;
 const TOGETHER: u64 = 528;
 /// Points of a walk in three dimensions at least.
 const LEAST_POINTS: u64 = 4;
+/// Times that blocks over rows of a matrix fill a device, at least, before a lane takes several rows.
+const ROUNDS: u64 = 4;
 /// Rows of a matrix that a lane takes at most.
 const MOST_ROWS: u64 = 4;
+/// More bytes than the second-level cache of a device holds, and the bytes of a `float`.
+const LARGEST_CACHE: u64 = 128 << 20;
+const FLOAT: u64 = 4;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
 const ENOUGH_TILES: u64 = 128;
 
@@ -130,18 +138,25 @@ impl Variant {
             fence_lanes: 256,
             row_lanes: None,
             balanced: None,
-            row_unroll: 4,
+            row_unroll: None,
             row_strips: 0,
+            row_once: false,
         }
     }
 
     /// Sensible shapes for a space. Blocks over rows of a matrix take few rows a lane: where rows are uneven, many small
-    /// blocks even out.
+    /// blocks even out, and a device that runs the last of a few blocks is half empty.
     pub fn for_space(target: Target, space: &Space) -> Variant {
         let usual = Variant::for_grid(target, space.grid());
         match space {
             Space::Axes(_) => usual,
-            Space::Rows(_) => Variant { chunk: usual.chunk.min(MOST_ROWS), ..usual },
+            Space::Rows(rows) => {
+                let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
+                let chunk = (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS);
+                // Cells that lanes read side by side are read once; what no cache holds need not push the operand out.
+                let once = rows.layout.side_by_side() && rows.layout.read_bytes(FLOAT) > LARGEST_CACHE;
+                Variant { chunk, row_once: once && target == Target::Cuda, ..usual }
+            }
         }
     }
 
@@ -170,8 +185,9 @@ impl Variant {
             "fence_lanes" => self.fence_lanes = number(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
             "balanced" => self.balanced = flag(key, value)?,
-            "row_unroll" => self.row_unroll = number(key, value)?,
+            "row_unroll" => self.row_unroll = optional(key, value)?,
             "row_strips" => self.row_strips = number(key, value)?,
+            "row_once" => self.row_once = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
                 return Err(format!("`{key}` is not part of a variant; its parts are {}", keys.join(", ")));
@@ -212,8 +228,9 @@ impl Variant {
             ("fence_lanes", self.fence_lanes.to_string()),
             ("row_lanes", auto(self.row_lanes)),
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
-            ("row_unroll", self.row_unroll.to_string()),
+            ("row_unroll", auto(self.row_unroll)),
             ("row_strips", self.row_strips.to_string()),
+            ("row_once", self.row_once.to_string()),
         ]
     }
 
@@ -252,7 +269,7 @@ impl Variant {
         if !matches!(self.vector, 1 | 2 | 4) {
             return Err(MapError::Variant("vectors have 1, 2 or 4 elements".into()));
         }
-        if self.row_unroll > 32 {
+        if self.row_unroll.is_some_and(|n| n > 32) {
             return Err(MapError::Variant("at most 32 slots are asked for together".into()));
         }
         if self.row_strips > 64 {
@@ -274,7 +291,11 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal") { "true or false" } else { "a number" };
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_once") {
+        "true or false"
+    } else {
+        "a number"
+    };
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::OPERATIONS_PER_WORD;
 use super::analysis::Analysis;
 use super::few::Times;
 use super::model::{Instance, Model, UNPLACED};
@@ -36,8 +37,8 @@ pub struct Limits {
     pub words: f64,
     /// Words above the best that are still of interest: simpler sweeps may win with more words.
     pub slack: f64,
-    /// Whether placements with another recurrence, and delayed updates, are looked for too. What is found without
-    /// them is the same either way.
+    /// Whether placements with another recurrence are looked for too. What is found without them is the same either
+    /// way.
     pub alternatives: bool,
 }
 
@@ -157,9 +158,7 @@ pub fn search(model: &Model<'_>, limits: Limits) -> Outcome {
         }
         complete &= open.is_empty();
     }
-    if limits.alternatives {
-        search.delay();
-    }
+    search.delay();
     Outcome { front: search.front(), complete }
 }
 
@@ -299,14 +298,20 @@ impl Search<'_, '_> {
         self.record_as(p.clone());
     }
 
-    /// Delayed updates where words are fewest.
+    /// Delayed updates where words are fewest, and where words and operations together weigh least; of those with
+    /// another recurrence where they have the fewest words of all.
     fn delay(&mut self) {
-        let mut least: BTreeMap<i64, f64> = BTreeMap::new();
-        for f in &self.found {
-            let words = least.entry(f.placement.sweeps).or_insert(f64::INFINITY);
-            *words = words.min(f.analysis.words);
-        }
-        let best = self.found.iter().filter(|f| f.analysis.words <= least[&f.placement.sweeps]);
+        let words = |f: &Found| f.analysis.words;
+        let weight = |f: &Found| f.analysis.words + f.analysis.work / OPERATIONS_PER_WORD;
+        let least = |sweeps: i64, of: &dyn Fn(&Found) -> f64| {
+            let own = self.found.iter().filter(|f| f.placement.sweeps == sweeps && f.placement.linear.is_empty());
+            own.map(of).fold(f64::INFINITY, f64::min)
+        };
+        let best = self.found.iter().filter(|f| {
+            let sweeps = f.placement.sweeps;
+            let lightest = f.placement.linear.is_empty() && weight(f) <= least(sweeps, &weight);
+            words(f) <= least(sweeps, &words) || lightest
+        });
         let found: Vec<Placement> = best.map(|f| f.placement.clone()).collect();
         for p in found {
             for delay in DELAYS {

@@ -6,7 +6,7 @@ use super::expr::{self, Dialect, Piece, Position, Strength, axis_letter, element
 use super::header;
 use super::lanes;
 use super::writer::{Printed, Writer};
-use crate::kernel::{Access, BufferId, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Space, Stmt, Type, VarId};
+use crate::kernel::{BufferId, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Space, Stmt, Type, VarId};
 use crate::kernel_walk::{Usage, each_expr, reduction, simd_sums};
 
 /// Bytes of local arrays a call keeps on the stack, which may be that of a small worker thread. Beyond it the larger
@@ -132,7 +132,7 @@ impl C<'_> {
         for (n, id) in self.kernel.arguments().enumerate() {
             let buffer = &self.kernel.buffers[id.0];
             if self.usage.accessed(id) {
-                let constant = if buffer.access == Access::Read { "const " } else { "" };
+                let constant = if buffer.access.is_read() { "const " } else { "" };
                 let (ty, name) = (element_name(buffer.element), &buffer.name);
                 out.code(&format!("{constant}{ty} *restrict {name} = buffers[{n}];"));
                 used = true;

@@ -4,7 +4,7 @@ use super::body::{self, ShuffleParts, Target, Wide, fresh, load_each, offset, se
 use super::expr::{Dialect, Piece, Position, Strength, axis_letter, converted, element, element_name, full};
 use super::header;
 use super::writer::{Printed, Writer};
-use crate::kernel::{Access, Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Shuffle, Space};
+use crate::kernel::{Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Shuffle, Space};
 use crate::kernel::{Math, Stmt, Type, VarId};
 use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::kernel_walk::{Usage, each_expr};
@@ -176,7 +176,7 @@ impl Cuda<'_> {
 }
 
 fn parameter(buffer: &Buffer) -> String {
-    let constant = if buffer.access == Access::Read { "const " } else { "" };
+    let constant = if buffer.access.is_read() { "const " } else { "" };
     format!("{constant}{}* __restrict__ {}", element_name(buffer.element), buffer.name)
 }
 
@@ -215,6 +215,10 @@ impl Dialect for Cuda<'_> {
     fn bare_position(&self, which: Position, axis: u8) -> Piece {
         let name = if which == Position::Lane { "threadIdx" } else { "blockIdx" };
         Piece::atom(format!("{name}.{}", axis_letter(axis)))
+    }
+
+    fn load_once(&self, element: String) -> String {
+        format!("__ldcs(&{element})")
     }
 
     fn integer_extremum(&self, op: Op) -> &'static str {

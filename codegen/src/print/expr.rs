@@ -7,7 +7,7 @@
 //! loaded 32-bit indices), one is widened, so that no product of indices is computed in `int`.
 
 use super::numbers;
-use crate::kernel::{BufferId, Cmp, Element, Expr, IndexWidth, Kernel, Math, Op, Type, VarId};
+use crate::kernel::{Access, BufferId, Cmp, Element, Expr, IndexWidth, Kernel, Math, Op, Type, VarId};
 
 /// How strongly the outermost operator of a text binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +102,11 @@ pub(crate) trait Dialect {
         self.kernel().buffer_name(id)
     }
 
+    /// An element that need not stay in a cache.
+    fn load_once(&self, element: String) -> String {
+        element
+    }
+
     fn int(&self, value: i64, wide: bool) -> Piece {
         Piece::number(numbers::int(value, wide))
     }
@@ -191,7 +196,7 @@ pub(crate) fn converted(dialect: &dyn Dialect, expr: &Expr) -> String {
     match expr {
         Expr::Lane(axis) => dialect.bare_position(Position::Lane, *axis).text,
         Expr::Block(axis) => dialect.bare_position(Position::Block, *axis).text,
-        Expr::Load(buffer, index) => element(dialect, *buffer, index),
+        Expr::Load(buffer, index) => loaded(dialect, *buffer, index),
         _ => full(dialect, expr),
     }
 }
@@ -225,8 +230,17 @@ pub(crate) fn piece(dialect: &dyn Dialect, expr: &Expr) -> Piece {
 }
 
 /// Unsigned and narrow integers become integers of the kernel's width before they take part in arithmetic.
+/// `buffer[index]` where it is read.
+fn loaded(dialect: &dyn Dialect, buffer: BufferId, index: &Expr) -> String {
+    let place = element(dialect, buffer, index);
+    match dialect.kernel().buffers.get(buffer.0) {
+        Some(of) if of.access == Access::ReadOnce => dialect.load_once(place),
+        _ => place,
+    }
+}
+
 fn load(dialect: &dyn Dialect, buffer: BufferId, index: &Expr) -> Piece {
-    let loaded = Piece::atom(element(dialect, buffer, index));
+    let loaded = Piece::atom(loaded(dialect, buffer, index));
     let kernel = dialect.kernel();
     let stored = kernel.buffers.get(buffer.0).map(|buffer| buffer.element);
     let converts = match stored {

@@ -118,7 +118,7 @@ fn one_element_wide_periodic_boxes() {
 fn every_axis_of_the_variants() {
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
     type Change = fn(&mut Variant);
-    let gpu: [Change; 11] = [
+    let gpu: [Change; 13] = [
         |v| v.fusion = Fusion::Two,
         |v| v.fusion = Fusion::Three,
         |v| (v.inline, v.parallel) = (1, 5),
@@ -127,6 +127,8 @@ fn every_axis_of_the_variants() {
         |v| v.fields = Home::Cache,
         |v| v.matrices = Home::Shared,
         |v| v.geometry = Geometry::Vertices,
+        |v| v.geometry = Geometry::Faces,
+        |v| (v.geometry, v.fusion, v.sequential) = (Geometry::Faces, Fusion::Three, 3),
         |v| (v.prefetch, v.unroll) = (true, 0),
         |v| v.rows = 2,
         |v| (v.rows, v.fusion, v.prefetch, v.inline) = (5, Fusion::Three, true, 1),
@@ -183,13 +185,14 @@ fn even_and_odd_parts_agree_with_the_oracle() {
     let case = Case::new(advection(), box_of([2, 1, 1], 0.2, 1, 4), 3);
     symmetric(&case, Element::F64, &|_| ());
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
-    let changes: [fn(&mut Variant); 6] = [
+    let changes: [fn(&mut Variant); 7] = [
         |v| v.fusion = Fusion::Two,
         |v| (v.fusion, v.prefetch) = (Fusion::Three, true),
         |v| (v.sequential, v.matrices) = (3, Home::Shared),
         |v| (v.inline, v.parallel, v.unroll) = (1, 5, 0),
         |v| (v.inline, v.gather) = (4, 1),
         |v| v.geometry = Geometry::Vertices,
+        |v| (v.geometry, v.inline) = (Geometry::Faces, 2),
     ];
     for change in changes {
         symmetric(&case, Element::F64, &change);

@@ -78,7 +78,9 @@ impl Machine {
             write(materials, &module.spread(&case.materials));
         }
         let stages = case.system.step.stages.len();
-        Machine { module, memory, buffers, parity: 0, stages, target: options.target }
+        let mut machine = Machine { module, memory, buffers, parity: 0, stages, target: options.target };
+        machine.run(&machine.module.prepare.clone());
+        machine
     }
 
     pub fn write(&mut self, values: &[f64]) {

@@ -127,9 +127,9 @@ fn every_sharing_of_rows_gives_the_product() {
     for name in ["csr", "csr_delta", "coo", "pjds", "sell_c_sigma", "sell_delta", "ellpack_r", "odd_lane_inside"] {
         let format = formats::named(name);
         for matrix in matrices::square() {
-            for lanes in [1, 2, 8, 32] {
+            for (lanes, together) in [(1, Some(3)), (2, None), (8, Some(1)), (32, Some(16))] {
                 agrees(&matrix, &format, Target::Cuda, Element::F64, |variant| {
-                    variant.row_lanes = Some(lanes);
+                    (variant.row_lanes, variant.row_unroll) = (Some(lanes), together);
                     variant.block = [64, 1];
                     variant.chunk = 2;
                 });

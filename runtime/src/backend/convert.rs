@@ -5,6 +5,7 @@
 
 use super::Integers;
 use kernelwright_codegen::kernel::Element;
+use rayon::prelude::*;
 
 /// Bytes of an element.
 pub fn size_of(element: Element) -> usize {
@@ -123,10 +124,19 @@ fn range(element: Element) -> (f64, f64) {
     }
 }
 
-fn put<T: Copy, const N: usize>(values: &[T], bytes: &mut [u8], one: impl Fn(T) -> [u8; N]) {
-    for (to, &value) in bytes.chunks_exact_mut(N).zip(values) {
-        to.copy_from_slice(&one(value));
+/// Elements that a core converts at a time.
+const PIECE: usize = 1 << 15;
+
+fn put<T: Copy + Sync, const N: usize>(values: &[T], bytes: &mut [u8], one: impl Fn(T) -> [u8; N] + Sync) {
+    let some = |bytes: &mut [u8], values: &[T]| {
+        for (to, &value) in bytes.chunks_exact_mut(N).zip(values) {
+            to.copy_from_slice(&one(value));
+        }
+    };
+    if bytes.len() <= PIECE * N {
+        return some(bytes, values);
     }
+    bytes.par_chunks_mut(PIECE * N).zip(values.par_chunks(PIECE)).for_each(|(bytes, values)| some(bytes, values));
 }
 
 fn get<const N: usize>(bytes: &[u8], values: &mut [f64], one: impl Fn([u8; N]) -> f64) {

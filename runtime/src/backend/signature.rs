@@ -116,7 +116,7 @@ impl Signature {
             }
             let twin = offered[..number].iter().position(|earlier| earlier.id == buffer.id);
             if let Some(earlier) = twin
-                && (argument.access != Access::Read || self.arguments[earlier].access != Access::Read)
+                && (!argument.access.is_read() || !self.arguments[earlier].access.is_read())
             {
                 let first = &self.arguments[earlier].name;
                 return wrong(format!("one buffer is passed as {first} and as {}, and is written", argument.name));

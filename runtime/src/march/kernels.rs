@@ -106,6 +106,7 @@ impl KernelEngine {
     ) -> Result<KernelEngine, Error> {
         let mut buffers = Vec::new();
         match fill(numbers, &module, backend.as_mut(), &mut buffers)
+            .and_then(|()| prepare(&module, &kernels, &buffers, backend.as_mut()))
             .and_then(|()| record(&module, &kernels, &buffers, backend.as_mut()))
         {
             Ok(step) => {
@@ -210,6 +211,17 @@ fn fill(
         backend.write(buffers[number], &module.spread(&columns))?;
     }
     Ok(())
+}
+
+/// Computes on the device what follows from materials and parameters.
+fn prepare(
+    module: &Module,
+    kernels: &[KernelHandle],
+    buffers: &[BufferHandle],
+    backend: &mut dyn Backend,
+) -> Result<(), Error> {
+    let launches = resolved(&module.prepare, kernels, buffers);
+    launches.iter().try_for_each(|(kernel, args)| Ok(backend.launch(*kernel, args)?))
 }
 
 /// One step, from each parity.

@@ -25,7 +25,12 @@ pub fn value(variant: &Variant, key: &str) -> String {
         "resident" => variant.resident.unwrap_or(0).to_string(),
         "fields" => home(variant.fields).to_string(),
         "matrices" => home(variant.matrices).to_string(),
-        "geometry" => if variant.geometry == Geometry::Stored { "stored" } else { "vertices" }.to_string(),
+        "geometry" => match variant.geometry {
+            Geometry::Stored => "stored",
+            Geometry::Vertices => "vertices",
+            Geometry::Faces => "faces",
+        }
+        .to_string(),
         "prefetch" => flag(variant.prefetch).to_string(),
         "symmetric" => flag(variant.symmetric).to_string(),
         _ => String::new(),
@@ -71,6 +76,7 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
             variant.geometry = match value {
                 "stored" => Geometry::Stored,
                 "vertices" => Geometry::Vertices,
+                "faces" => Geometry::Faces,
                 _ => return Err(wrong()),
             }
         }

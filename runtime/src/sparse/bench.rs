@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use kernelwright_codegen::format;
 use kernelwright_syntax::program::{Format, Precision};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::cost::{Cost, bytes_of};
@@ -89,7 +90,7 @@ impl Reference {
     pub(crate) fn of(matrix: &Csr) -> Reference {
         let x = random::fill(SEED, 0, matrix.columns());
         let magnitude = |row| matrix.row(row).map(|(column, value): (usize, f64)| (value * x[column]).abs()).sum();
-        let magnitude = (0..matrix.rows()).map(magnitude).collect();
+        let magnitude = (0..matrix.rows()).into_par_iter().map(magnitude).collect();
         Reference { y: matrix.multiply(&x), magnitude, x }
     }
 
@@ -104,7 +105,7 @@ impl Reference {
             let error = (y[*row] - self.y[*row]).abs();
             error.is_nan() || error > allowed
         };
-        let row = (0..matrix.rows()).find(wrong)?;
+        let row = (0..matrix.rows()).into_par_iter().find_first(wrong)?;
         Some(format!("wrong in row {}: {:e} instead of {:e}", row + 1, y[row], self.y[row]))
     }
 }

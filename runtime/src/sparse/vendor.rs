@@ -2,9 +2,12 @@
 
 use crate::backend::cuda::cusparse::{Layout, Stored};
 use crate::matrix::Csr;
+use rayon::prelude::*;
 
 /// Rows of a slice: the warp, as cuSPARSE's examples have it.
 pub const SLICE: usize = 32;
+/// Slices that a core fills at a time.
+const SLICES: usize = 256;
 /// Padding beyond so many times the entries is not worth measuring.
 const MOST_PADDING: usize = 4;
 
@@ -14,8 +17,8 @@ pub fn csr(matrix: &Csr) -> Option<Stored> {
         rows: square(matrix)?,
         entries: matrix.entries(),
         layout: Layout::Csr,
-        start: narrow(matrix.row_starts().iter().copied())?,
-        column: narrow(matrix.column_indices().iter().copied())?,
+        start: narrow(matrix.row_starts())?,
+        column: narrow(matrix.column_indices())?,
         value: matrix.values().to_vec(),
     })
 }
@@ -26,6 +29,7 @@ pub fn sliced(matrix: &Csr, sorted: bool) -> Option<Stored> {
     let rows = square(matrix)?;
     let order = if sorted { by_length(matrix) } else { (0..rows).collect() };
     let widths = order.chunks(SLICE).map(|slice| slice.iter().map(|row| matrix.row_length(*row)).max().unwrap_or(0));
+    i32::try_from(rows).ok()?;
     let mut start = vec![0];
     for width in widths {
         start.push(start[start.len() - 1] + width * SLICE);
@@ -34,16 +38,25 @@ pub fn sliced(matrix: &Csr, sorted: bool) -> Option<Stored> {
     if cells > MOST_PADDING * matrix.entries() {
         return None;
     }
-    let (mut column, mut value) = (vec![-1; cells], vec![0.0; cells]);
+    let (mut column, mut value) = (vec![0; cells], vec![0.0; cells]);
+    let (mut columns, mut values) = (column.as_mut_slice(), value.as_mut_slice());
+    let mut slices = Vec::with_capacity(rows / SLICE + 1);
     for (slice, rows) in order.chunks(SLICE).enumerate() {
-        for (lane, row) in rows.iter().enumerate() {
-            for (slot, (at, entry)) in matrix.row(*row).enumerate() {
-                let cell = start[slice] + slot * SLICE + lane;
-                (column[cell], value[cell]) = (i32::try_from(at).ok()?, entry);
-            }
-        }
+        let cells = start[slice + 1] - start[slice];
+        let (column, more_columns) = columns.split_at_mut(cells);
+        let (value, more_values) = values.split_at_mut(cells);
+        slices.push((rows, column, value));
+        (columns, values) = (more_columns, more_values);
     }
-    let start = narrow(start.into_iter())?;
+    slices.into_par_iter().with_min_len(SLICES).for_each(|(rows, column, value)| {
+        column.fill(-1);
+        for (lane, row) in rows.iter().enumerate() {
+            // Below the number of rows, which fits.
+            let cells = (lane..).step_by(SLICE).zip(matrix.row(*row));
+            cells.for_each(|(cell, (at, entry))| (column[cell], value[cell]) = (at as i32, entry));
+        }
+    });
+    let start = narrow(&start)?;
     let layout = Layout::SlicedEllpack(SLICE);
     Some(Stored { rows, entries: matrix.entries(), layout, start, column, value })
 }
@@ -51,7 +64,7 @@ pub fn sliced(matrix: &Csr, sorted: bool) -> Option<Stored> {
 /// Rows by length, longest first; rows of one length keep their order.
 fn by_length(matrix: &Csr) -> Vec<usize> {
     let mut order: Vec<usize> = (0..matrix.rows()).collect();
-    order.sort_by_key(|row| std::cmp::Reverse(matrix.row_length(*row)));
+    order.par_sort_by_key(|row| std::cmp::Reverse(matrix.row_length(*row)));
     order
 }
 
@@ -66,8 +79,8 @@ fn square(matrix: &Csr) -> Option<usize> {
     (matrix.is_square() && matrix.entries() > 0).then_some(matrix.rows())
 }
 
-fn narrow(numbers: impl Iterator<Item = usize>) -> Option<Vec<i32>> {
-    numbers.map(|number| i32::try_from(number).ok()).collect()
+fn narrow(numbers: &[usize]) -> Option<Vec<i32>> {
+    numbers.par_iter().map(|number| i32::try_from(*number).ok()).collect()
 }
 
 #[cfg(test)]

@@ -418,7 +418,7 @@ fn uses(program: &loops::Program, module: &Module, step: Step) -> (BTreeSet<Vers
                 if buffer.access != Access::Write {
                     read.insert(version);
                 }
-                if buffer.access != Access::Read {
+                if !buffer.access.is_read() {
                     written.insert(version);
                 }
             }

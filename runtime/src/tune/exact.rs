@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::interp::{BufferHandle, Memory, Modular, Options, Prepared, Residue};
-use kernelwright_codegen::kernel::{Access, Element, Kernel, Space};
+use kernelwright_codegen::kernel::{Element, Kernel, Space};
 use kernelwright_codegen::loops::{Program, SumKind};
 use kernelwright_codegen::module::{Arg, Module};
 
@@ -39,7 +39,7 @@ pub fn left(program: &Program, module: &Module, step: Step, data: &[Contents]) -
                 None => fill(&mut memory, (program, module, step, data), *arg, buffer.element, buffer.extent)?,
             };
             buffers.insert(name.clone(), handle);
-            if buffer.access != Access::Read {
+            if !buffer.access.is_read() {
                 written.insert(name, (*arg, handle));
             }
             args.push(handle);

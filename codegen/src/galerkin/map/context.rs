@@ -31,6 +31,9 @@ pub(super) struct Ids {
     pub neighbour: usize,
     pub joint: usize,
     pub gradients: usize,
+    /// Slots of faces, `[microblock][slot][face]`, and records of elements, if they are prepared.
+    pub face_values: Option<usize>,
+    pub element_values: Option<usize>,
     pub vertex_ids: usize,
     pub vertices: usize,
     pub places: usize,
@@ -127,6 +130,7 @@ impl<'a> Context<'a> {
             index: IndexWidth::I32,
         };
         context.state_buffers();
+        context.prepared_buffers();
         context.scalar_buffers();
         tables::reference(&mut context);
         tables::mesh(&mut context, mesh)?;
@@ -179,6 +183,25 @@ impl<'a> Context<'a> {
             self.ids.registers.push(register);
         }
         self.ids.rate = in_place.then(|| self.add("rate", real, len, Contents::Zeros));
+    }
+
+    /// What is computed once for faces and elements.
+    fn prepared_buffers(&mut self) {
+        if self.variant().geometry != Geometry::Faces {
+            return;
+        }
+        let (padded, real) = (self.shape.padded, self.options.precision);
+        let slots = 4 * self.forms.face_slots.len() * padded;
+        if slots > 0 {
+            self.ids.face_values = Some(self.add("face_values", real, slots, Contents::Zeros));
+        }
+        let records = self.record() * padded;
+        self.ids.element_values = Some(self.add("element_values", real, records, Contents::Zeros));
+    }
+
+    /// Numbers of an element in its record: gradients, then slots.
+    pub fn record(&self) -> usize {
+        (9 + self.forms.element_slots.len()).next_multiple_of(self.shape.wide)
     }
 
     fn scalar_buffers(&mut self) {

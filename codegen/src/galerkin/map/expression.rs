@@ -20,7 +20,7 @@ pub(super) fn write(w: &mut Writer<'_, '_>, real: Type, leaves: &Leaves<'_>, e: 
                 BinaryOp::Add => ("sum", fold::add(left, right)),
                 BinaryOp::Sub => ("difference", fold::sub(left, right)),
                 BinaryOp::Mul => ("product", fold::mul(left, right)),
-                BinaryOp::Div => ("quotient", fold::div(left, right)),
+                BinaryOp::Div => ("quotient", w.quotient(left, right)),
             };
             w.b.bind(name, value)
         }

@@ -48,7 +48,7 @@ pub(super) fn first_met(w: &mut Writer<'_, '_>, link: &Link) -> Expr {
 /// `-grad(l_f)`, the outer normal with the face's scale as its length.
 pub(super) fn outward(w: &mut Writer<'_, '_>, face: &FaceAt) -> [Expr; 3] {
     match w.cx.variant().geometry {
-        Geometry::Stored => stored(w, face),
+        Geometry::Stored | Geometry::Faces => stored(w, face),
         Geometry::Vertices => from_vertices(w, face),
     }
 }
@@ -98,7 +98,7 @@ fn from_vertices(w: &mut Writer<'_, '_>, face: &FaceAt) -> [Expr; 3] {
     let volume = (0..3).map(|axis| mul(area[axis].clone(), h[axis].clone())).reduce(add).expect("three axes");
     let volume = w.b.bind("six_volumes", volume);
     [0, 1, 2].map(|axis: usize| {
-        let value = fold::div(area[axis].clone(), volume.clone());
+        let value = w.quotient(area[axis].clone(), volume.clone());
         w.b.bind(["outward_x", "outward_y", "outward_z"][axis], value)
     })
 }
@@ -111,7 +111,8 @@ pub(super) fn slots(w: &mut Writer<'_, '_>, face: &FaceAt, link: &Link, outward:
     }
     let square = outward.iter().map(|a| mul(a.clone(), a.clone())).reduce(add).expect("three axes");
     let length = w.b.bind("scale", Expr::Call(Math::Sqrt, vec![square]));
-    let inverse = w.b.bind("inverse_scale", fold::div(real(1.0, cx.real), length.clone()));
+    let inverse = w.quotient(real(1.0, cx.real), length.clone());
+    let inverse = w.b.bind("inverse_scale", inverse);
     let normal: Vec<Expr> = outward
         .iter()
         .zip(["n_x", "n_y", "n_z"])

@@ -10,7 +10,10 @@
 //!    geometry and materials, the lift of the corrections, and the assignments of the time step.
 
 mod parts;
+mod prepare;
 mod surface;
+
+pub(super) use prepare::kernel as prepare;
 
 use super::Parts;
 use super::context::{Context, Shape};
@@ -92,7 +95,7 @@ fn arrays(w: &mut Writer<'_, '_>, parts: &Parts<'_>) -> Arrays {
     let cx = w.cx;
     let s = cx.shape;
     let faces = 4 * s.microblock;
-    let record = (9 + cx.forms.element_slots.len()).next_multiple_of(s.wide);
+    let record = cx.record();
     let values = s.inline * s.components;
     let fields = (cx.variant().fields == Home::Shared)
         .then(|| w.shared("fields", s.parallel * group_stride(values * s.row, s.wide)));
@@ -124,11 +127,6 @@ impl Gpu<'_, '_, '_, '_> {
     /// Node of a row of the lane.
     fn row_node(&self, row: usize) -> Expr {
         add(self.node.clone(), int((row * self.shape.lanes) as i64))
-    }
-
-    /// Numbers of an element in its record: gradients, then slots.
-    fn record(&self) -> usize {
-        (9 + self.w.cx.forms.element_slots.len()).next_multiple_of(self.shape.wide)
     }
 
     fn each_value(&self) -> Vec<(usize, usize)> {
@@ -182,18 +180,19 @@ impl Gpu<'_, '_, '_, '_> {
             let ids = &self.w.cx.ids;
             let (derivative, lift) = (ids.derivative, ids.lift);
             if self.parts.volume {
-                self.copy(derivative, self.arrays.derivative, 3 * s.columns * s.nodes);
+                self.copy(derivative, int(0), self.arrays.derivative, 3 * s.columns * s.nodes);
             }
             if let Some(to) = self.arrays.lift {
-                self.copy(lift, to, s.flux_columns * s.nodes);
+                self.copy(lift, int(0), to, s.flux_columns * s.nodes);
             }
         }
     }
 
-    fn copy(&mut self, from: usize, to: BufferId, len: usize) {
+    /// Copies from a buffer of the module, from an index on, to a shared array.
+    fn copy(&mut self, from: usize, first: Expr, to: BufferId, len: usize) {
         let range = (self.lane.clone(), int(len as i64), self.lanes() as i64);
         self.w.repeat("entry", range, LoopKind::Sequential, |w, n| {
-            let value = w.load(from, n.clone());
+            let value = w.load(from, add(first, n.clone()));
             w.put(to, n, value);
         });
     }
@@ -370,7 +369,7 @@ impl Gpu<'_, '_, '_, '_> {
     /// The record of an element of the microblock: gradients, then slots.
     fn record_of(&mut self, inner: &Expr) -> Vec<Expr> {
         let wide = self.shape.wide;
-        let first = self.w.b.bind("record", mul(inner.clone(), int(self.record() as i64)));
+        let first = self.w.b.bind("record", mul(inner.clone(), int(self.w.cx.record() as i64)));
         let (count, elements) = (9 + self.w.cx.forms.element_slots.len(), self.arrays.elements);
         let mut data = Vec::new();
         for run in (0..count).step_by(wide) {

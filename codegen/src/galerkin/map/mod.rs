@@ -166,6 +166,12 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let rate_kernels = if one { self.rate_kernels(rate_output) } else { before };
         let rate: Vec<Launch> = rate_kernels.iter().map(|&kernel| self.launch(kernel, 0, 0)).collect();
         let (partial, total) = (self.add(sums::partial(cx)), self.add(sums::total(cx)));
+        let prepare: Vec<Launch> = match cx.options.target {
+            Target::Cuda => gpu::prepare(cx).map(|made| self.add(made)).map(|kernel| self.launch(kernel, 0, 0)),
+            Target::Host => None,
+        }
+        .into_iter()
+        .collect();
         let energy = [0, 1].map(|parity| vec![self.launch(partial, parity, 0), self.launch(total, parity, 0)]);
         Module {
             kernels: self.kernels,
@@ -176,6 +182,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             params: ids.params,
             materials: ids.materials,
             clock: ids.clock,
+            prepare,
             step,
             rate,
             rate_output,

@@ -27,8 +27,11 @@ pub(super) fn model(cx: &Context<'_>) -> Model {
     let geometry = match cx.variant().geometry {
         Geometry::Stored => 9.0 * real,
         Geometry::Vertices => 16.0,
+        Geometry::Faces => cx.record() as f64 * real,
     };
-    let element = passes * geometry + 4.0 * 6.0 + cx.system.materials.len() as f64 * real;
+    let (materials, slots) = (cx.system.materials.len() as f64, 4.0 * cx.forms.face_slots.len() as f64);
+    let constant = if cx.variant().geometry == Geometry::Faces { slots } else { materials };
+    let element = passes * geometry + 4.0 * 6.0 + constant * real;
     let values = (s.components * s.nodes) as f64;
     let wanted = traces(cx);
     let crossing = |c: &usize| wanted.contains(&Trace::Exterior(*c)) || wanted.contains(&Trace::Jump(*c));

@@ -98,7 +98,7 @@ pub(super) fn mesh(cx: &mut Context<'_>, mesh: &Mesh) -> Result<(), MapError> {
     cx.ids.joint = cx.constant("joint", Element::U16, joint);
     cx.ids.measure = cx.constant("measure", Element::F64, measure);
     let real = cx.options.precision;
-    if cx.variant().geometry == Geometry::Stored {
+    if cx.variant().geometry != Geometry::Vertices {
         cx.ids.gradients = cx.constant("gradients", real, gradients);
     }
     if cx.reads_vertices() {

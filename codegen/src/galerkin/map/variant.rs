@@ -12,6 +12,11 @@ use crate::galerkin::reference::{face_node_count, node_count};
 use crate::kernel::Element;
 use crate::kernel_verify::MAX_SHARED_BYTES;
 
+/// Lanes of a warp, and warps that the registers of a multiprocessor (65,536 of them) would do for if each lane had one;
+/// they are given out to four groups of warps.
+const WARP: usize = 32;
+const WARPS_AT_ONE_REGISTER: usize = 65_536 / WARP;
+
 /// A shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -70,6 +75,9 @@ pub enum Geometry {
     Stored,
     /// Recomputed from the vertices in every stage, in the working precision.
     Vertices,
+    /// Gradients, and with them all that is the same for a face or an element (normals, what fluxes make of materials),
+    /// computed once when materials and parameters are known. For a GPU.
+    Faces,
 }
 
 /// What a variant is for.
@@ -132,7 +140,17 @@ impl Variant {
         let most = if nodes > 64 { 1 } else { 256 / nodes };
         let range = (128 / nodes).clamp(1, most)..=most;
         let parallel = range.min_by_key(idle).unwrap_or(1) as u32;
-        let mut variant = Variant { parallel, inline, symmetric, ..base };
+        // What faces share is worth a table where a multiprocessor holds few blocks, whose lanes would wait for those that
+        // compute it; elements of fewer nodes read more than they save (measured there, too).
+        let geometry = match (purpose.order, double) {
+            (4 | 5, false) | (3 | 4 | 6, true) => Geometry::Faces,
+            _ => Geometry::Stored,
+        };
+        let mut variant = Variant { parallel, inline, symmetric, geometry, ..base };
+        // Six warps and two elements a lane: with 96 registers there are three such blocks, with a few more only two.
+        if symmetric && !double && inline == 2 && (nodes * parallel as usize).div_ceil(WARP) == 6 {
+            variant.resident = Some(3);
+        }
         while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
             variant.parallel -= 1;
         }
@@ -163,7 +181,7 @@ impl Variant {
         let mut list = Vec::new();
         for rows in [1, 2] {
             for inline in [1, 2, 4] {
-                for lanes in [96, 192, 320] {
+                for lanes in [96, 112, 192, 224, 448] {
                     let parallel = (rows as usize * lanes / nodes).max(1) as u32;
                     list.push(Variant { rows, inline, parallel, ..*base });
                 }
@@ -172,13 +190,20 @@ impl Variant {
         list.extend([1, 4].map(|gather| Variant { gather, ..*base }));
         list.extend([2, 4].map(|unroll| Variant { unroll, ..*base }));
         list.push(Variant { prefetch: true, ..*base });
+        // Registers that a lane may have at most, as blocks that a multiprocessor should hold then.
+        let warps = (base.parallel as usize * nodes / base.rows as usize).div_ceil(WARP);
+        let resident = |registers: usize| (WARPS_AT_ONE_REGISTER / registers / 4 * 4 / warps) as u32;
+        let resident = [64, 80, 96, 128].map(resident).into_iter().filter(|blocks| *blocks > 0);
+        list.extend(resident.map(|blocks| Variant { resident: Some(blocks), ..*base }));
         for (rows, inline) in [(1, 2), (2, 1), (2, 2), (1, 1)] {
             for lanes in [112, 224] {
                 let parallel = (rows as usize * lanes / nodes).max(1) as u32;
                 list.push(Variant { symmetric: !base.symmetric, rows, inline, parallel, ..*base });
             }
         }
-        list.push(Variant { geometry: Geometry::Vertices, ..*base });
+        list.extend(
+            [Geometry::Stored, Geometry::Faces, Geometry::Vertices].map(|geometry| Variant { geometry, ..*base }),
+        );
         list.push(Variant { matrices: Home::Shared, sequential: 4, ..*base });
         list.push(Variant { fields: Home::Cache, symmetric: false, ..*base });
         list.extend([Fusion::Two, Fusion::Three].map(|fusion| Variant { fusion, ..*base }));
@@ -226,7 +251,11 @@ impl Variant {
             return refuse(format!("{name} of {value}, more than {most}"));
         }
         if purpose.target == Target::Host {
-            return if self.parallel > 64 { refuse(format!("{} SIMD lanes", self.parallel)) } else { Ok(()) };
+            return match self.geometry {
+                Geometry::Faces => refuse("the host stores nothing for faces".into()),
+                _ if self.parallel > 64 => refuse(format!("{} SIMD lanes", self.parallel)),
+                _ => Ok(()),
+            };
         }
         let nodes = node_count(purpose.order);
         if !nodes.is_multiple_of(self.rows as usize) {

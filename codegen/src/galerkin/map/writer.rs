@@ -1,8 +1,9 @@
 //! A kernel under construction, with the context it is made in.
 
 use super::context::{Context, Shape};
+use crate::galerkin::map::Target;
 use crate::galerkin::system::System;
-use crate::kernel::{Access, BufferId, Expr, Kernel, LoopKind, Scope, Space, Stmt, Type, VarId};
+use crate::kernel::{Access, BufferId, Expr, Kernel, LoopKind, Math, Scope, Space, Stmt, Type, VarId};
 use crate::map::builder::Builder;
 use crate::map::fold::{self, add, int, mul};
 use crate::module::Arg;
@@ -71,6 +72,18 @@ impl<'c, 'a> Writer<'c, 'a> {
         }
         let value = |n: usize| Expr::Load(buffer, Box::new(add(index.clone(), int(n as i64))));
         (0..count).map(|n| Expr::Var(self.b.bind_here(name, value(n)))).collect()
+    }
+
+    /// A quotient. On a GPU a `float` is divided by through the device's reciprocal, within two units in the last place:
+    /// what a face needs is computed by one lane for all others, and a division that rounds correctly would take it
+    /// ten times as long. Divisors are geometry, materials and what systems say, far from the ends of the range.
+    pub fn quotient(&self, left: Expr, right: Expr) -> Expr {
+        let exact = self.cx.options.target != Target::Cuda || self.cx.real != Type::F32;
+        match (exact || matches!(right, Expr::Real(..)), &left) {
+            (true, _) => fold::div(left, right),
+            (false, Expr::Real(1.0, _)) => Expr::Call(Math::Reciprocal, vec![right]),
+            (false, _) => mul(left, Expr::Call(Math::Reciprocal, vec![right])),
+        }
     }
 
     /// A buffer of the module, to be read.

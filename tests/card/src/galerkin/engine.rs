@@ -98,7 +98,7 @@ impl Engine {
         for (id, values) in writes {
             self.backend.write(self.buffers[id], &values).map_err(text)?;
         }
-        Ok(())
+        self.run(&self.module.prepare.clone())
     }
 
     fn bound(&self, launches: &[Launch]) -> Vec<(KernelHandle, Vec<BufferHandle>)> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernelwright::backend::Target;
 use kernelwright::backend::open::Choice;
 use kernelwright_codegen::galerkin::evaluate::Samples;
-use kernelwright_codegen::galerkin::map::{Home, Options, Target as MapTarget, Variant};
+use kernelwright_codegen::galerkin::map::{Geometry, Home, Options, Target as MapTarget, Variant};
 use kernelwright_codegen::galerkin::mesh::{FACE_VERTICES, Face, Mesh, six_volumes};
 use kernelwright_codegen::galerkin::reference::{MAX_ORDER, node_count};
 use kernelwright_codegen::kernel::Element;
@@ -18,10 +18,12 @@ const BYTES_PER_SECOND: f64 = 4.3e12;
 const FLOPS_PER_SECOND: [f64; 2] = [67e12, 34e12];
 
 /// Prints a table. Arguments: orders (`3` or `2-6`; all without), `f32` or `f64` (both), `default` for one shape an order,
-/// `symmetric` for that one and those that work on even and odd parts, `cells=N` for a box of N^3 cells of six tetrahedra.
+/// `symmetric` for that one and those that work on even and odd parts, `faces` or
+/// `stored` for all shapes with geometry from there, `cells=N` for a box of N^3 cells of six tetrahedra.
 pub fn measure(choice: Choice, arguments: &[String]) -> Result<(), String> {
     let mut orders = 1..=9;
     let mut precisions = vec![Element::F32, Element::F64];
+    let mut geometry = None;
     let (mut wanted, mut cells): (fn(usize, &Variant) -> bool, _) = (|_, _| true, None);
     for argument in arguments {
         let range = argument.split_once('-').unwrap_or((argument, argument));
@@ -29,6 +31,8 @@ pub fn measure(choice: Choice, arguments: &[String]) -> Result<(), String> {
             ("f32", ..) => precisions = vec![Element::F32],
             ("f64", ..) => precisions = vec![Element::F64],
             ("default", ..) => wanted = |number, _| number == 0,
+            ("faces", ..) => geometry = Some(Geometry::Faces),
+            ("stored", ..) => geometry = Some(Geometry::Stored),
             ("symmetric", ..) => wanted = |number, variant| number == 0 || variant.symmetric,
             (_, Ok(first), Ok(last)) if last <= MAX_ORDER => orders = first..=last,
             (text, ..) => {
@@ -42,7 +46,7 @@ pub fn measure(choice: Choice, arguments: &[String]) -> Result<(), String> {
         // 162,000 tetrahedra up to order 5, 48,000 above.
         let mesh = cube(cells.unwrap_or(if order <= 5 { 30 } else { 20 }));
         for &precision in &precisions {
-            one_order(choice, &mesh, order, precision, wanted)?;
+            one_order(choice, &mesh, order, precision, (wanted, geometry))?;
         }
     }
     Ok(())
@@ -53,7 +57,7 @@ fn one_order(
     mesh: &Mesh,
     order: usize,
     precision: Element,
-    wanted: fn(usize, &Variant) -> bool,
+    (wanted, geometry): (fn(usize, &Variant) -> bool, Option<Geometry>),
 ) -> Result<(), String> {
     let system = systems::maxwell(1.0);
     let mut backend = device(choice)?;
@@ -64,6 +68,7 @@ fn one_order(
     let materials = vec![vec![1.0; mesh.elements.len()]; 2];
     let variants = Variant::candidates(&base.purpose(&system)).into_iter().enumerate();
     for (_, variant) in variants.filter(|(number, variant)| wanted(*number, variant)) {
+        let variant = Variant { geometry: geometry.unwrap_or(variant.geometry), ..variant };
         let options = Options { variant, ..base.clone() };
         let mut engine = match Engine::on(backend, &system, mesh, &options) {
             Ok(engine) => engine,

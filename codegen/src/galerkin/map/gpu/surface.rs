@@ -3,16 +3,27 @@
 use super::Gpu;
 use crate::galerkin::map::context::Context;
 use crate::galerkin::map::faces::{self, FaceAt, Link, Trace, traces};
+use crate::galerkin::map::variant::Geometry;
 use crate::galerkin::map::writer::{At, Writer};
 use crate::kernel::{BufferId, Cmp, Expr, LoopKind, Stmt, VarId};
 use crate::map::fold::{self, add, int, mul};
 
 impl Gpu<'_, '_, '_, '_> {
-    /// A lane a face: connection, gradients, slots.
+    /// A lane a face: connection, gradients, slots; or copies of what was prepared.
     pub(super) fn face_data(&mut self) {
+        let prepared = self.w.cx.variant().geometry == Geometry::Faces;
+        self.w.b.comment(match prepared {
+            false => "What is the same for a face or an element.",
+            true => "What is the same for a face or an element, as it was prepared.",
+        });
+        if prepared {
+            self.prepared();
+            if !self.parts.surface {
+                return;
+            }
+        }
         let s = self.shape;
         let faces = 4 * s.microblock;
-        self.w.b.comment("What is the same for a face or an element.");
         let var = self.w.b.open_loop("face");
         let number = Expr::Var(var);
         let inner = self.w.b.bind("inner_element", fold::div(number.clone(), int(4)));
@@ -20,23 +31,38 @@ impl Gpu<'_, '_, '_, '_> {
         let element = add(mul(self.microblock.clone(), int(s.microblock as i64)), inner.clone());
         let element = self.w.b.bind("element", element);
         let at = FaceAt { at: At::element(element), face: face.clone() };
-        let outward = faces::outward(self.w, &at);
+        let outward = (!prepared).then(|| faces::outward(self.w, &at));
         if self.parts.surface {
             let link = faces::link(self.w, &at);
             self.connect(&number, &link);
-            let slots = faces::slots(self.w, &at, &link, &outward);
-            let face_data = self.arrays.faces;
+            let slots = outward.as_ref().map_or(Vec::new(), |outward| faces::slots(self.w, &at, &link, outward));
             for (n, slot) in slots.into_iter().enumerate() {
-                let to = face_data.expect("there is an array for the slots");
+                let to = self.arrays.faces.expect("there is an array for the slots");
                 self.w.put(to, add(number.clone(), int((n * faces) as i64)), slot);
             }
         }
-        if self.parts.volume {
-            self.element_data(&at, &inner, outward);
+        if let Some(outward) = outward.filter(|_| self.parts.volume) {
+            let (to, record) = (self.arrays.elements, self.w.cx.record() as i64);
+            let put = |w: &mut Writer<'_, '_>, index: Expr, value: Expr| w.put(to, index, value);
+            element_record(self.w, &at, &mul(inner, int(record)), outward, &put);
         }
         let body = self.w.b.close();
         let (from, to, step) = (self.lane.clone(), int(faces as i64), self.lanes() as i64);
         self.w.b.push(Stmt::For { var, from, to, step, kind: LoopKind::Sequential, body });
+    }
+
+    /// Slots and records of the microblock lie side by side.
+    fn prepared(&mut self) {
+        let s = self.shape;
+        let cx = self.w.cx;
+        if let (true, Some(from), Some(to)) = (self.parts.surface, cx.ids.face_values, self.arrays.faces) {
+            let len = 4 * s.microblock * cx.forms.face_slots.len();
+            self.copy(from, mul(self.microblock.clone(), int(len as i64)), to, len);
+        }
+        if let (true, Some(from)) = (self.parts.volume, cx.ids.element_values) {
+            let len = s.microblock * cx.record();
+            self.copy(from, mul(self.microblock.clone(), int(len as i64)), self.arrays.elements, len);
+        }
     }
 
     /// First value of the neighbour in the state, first entry of its met nodes, tag.
@@ -56,27 +82,6 @@ impl Gpu<'_, '_, '_, '_> {
             if let Some(array) = array {
                 self.w.put(array, number.clone(), value);
             }
-        }
-    }
-
-    /// Faces 1 to 3 store the gradients of their coordinate, face 0 the slots.
-    fn element_data(&mut self, at: &FaceAt, inner: &Expr, outward: [Expr; 3]) {
-        let (to, record) = (self.arrays.elements, self.record() as i64);
-        let first = mul(inner.clone(), int(record));
-        let later = fold::compare(Cmp::Gt, at.face.clone(), int(0));
-        let row = mul(fold::sub(at.face.clone(), int(1)), int(3));
-        self.w.when(later, |w| {
-            for (axis, value) in outward.into_iter().enumerate() {
-                w.put(to, add(add(first.clone(), row.clone()), int(axis as i64)), fold::neg(value));
-            }
-        });
-        if !self.w.cx.forms.element_slots.is_empty() {
-            let zero = fold::compare(Cmp::Eq, at.face.clone(), int(0));
-            self.w.when(zero, |w| {
-                for (n, value) in faces::element_slots(w, &at.at).into_iter().enumerate() {
-                    w.put(to, add(first.clone(), int(9 + n as i64)), value);
-                }
-            });
         }
     }
 
@@ -237,6 +242,31 @@ impl Gpu<'_, '_, '_, '_> {
                 }
             });
         }
+    }
+}
+
+/// Writes an element's record from an index on: faces 1 to 3 the gradients of their coordinate, face 0 the slots.
+pub(super) fn element_record(
+    w: &mut Writer<'_, '_>,
+    at: &FaceAt,
+    first: &Expr,
+    outward: [Expr; 3],
+    put: &dyn Fn(&mut Writer<'_, '_>, Expr, Expr),
+) {
+    let later = fold::compare(Cmp::Gt, at.face.clone(), int(0));
+    let row = mul(fold::sub(at.face.clone(), int(1)), int(3));
+    w.when(later, |w| {
+        for (axis, value) in outward.into_iter().enumerate() {
+            put(w, add(add(first.clone(), row.clone()), int(axis as i64)), fold::neg(value));
+        }
+    });
+    if !w.cx.forms.element_slots.is_empty() {
+        let zero = fold::compare(Cmp::Eq, at.face.clone(), int(0));
+        w.when(zero, |w| {
+            for (n, value) in faces::element_slots(w, &at.at).into_iter().enumerate() {
+                put(w, add(first.clone(), int(9 + n as i64)), value);
+            }
+        });
     }
 }
 
