@@ -13,6 +13,9 @@ use kernelwright_codegen::kernel::Element;
 use super::engine::{Engine, device};
 use super::systems;
 
+/// Which variants of an order are timed.
+type Wanted = fn(usize, &Variant) -> bool;
+
 /// What the bandwidth and arithmetic of the roof are: an H200.
 const BYTES_PER_SECOND: f64 = 4.3e12;
 const FLOPS_PER_SECOND: [f64; 2] = [67e12, 34e12];
@@ -57,7 +60,7 @@ fn one_order(
     mesh: &Mesh,
     order: usize,
     precision: Element,
-    (wanted, geometry): (fn(usize, &Variant) -> bool, Option<Geometry>),
+    (wanted, geometry): (Wanted, Option<Geometry>),
 ) -> Result<(), String> {
     let system = systems::maxwell(1.0);
     let mut backend = device(choice)?;
