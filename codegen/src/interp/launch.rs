@@ -153,9 +153,8 @@ impl Prepared {
             if len < buffer.extent {
                 return wrong(format!("`{}` needs {} elements, not {len}", buffer.name, buffer.extent));
             }
-            let alias = |&(other, _): &(usize, &BufferHandle)| {
-                !buffer.access.is_read() || !global[other].access.is_read()
-            };
+            let alias =
+                |&(other, _): &(usize, &BufferHandle)| !buffer.access.is_read() || !global[other].access.is_read();
             let same = args[..n].iter().enumerate().filter(|(_, other)| **other == arg).find(alias);
             if let Some((other, _)) = same {
                 return wrong(format!("`{}` and `{}` are one buffer, and written", global[other].name, buffer.name));

@@ -140,7 +140,17 @@ impl Variant {
         let most = if nodes > 64 { 1 } else { 256 / nodes };
         let range = (128 / nodes).clamp(1, most)..=most;
         let parallel = range.min_by_key(idle).unwrap_or(1) as u32;
-        let mut variant = Variant { parallel, inline, symmetric, ..base };
+        // What faces share is worth a table where a multiprocessor holds few blocks, whose lanes would wait for those that
+        // compute it; elements of fewer nodes read more than they save (measured there, too).
+        let geometry = match (purpose.order, double) {
+            (4 | 5, false) | (3 | 4 | 6, true) => Geometry::Faces,
+            _ => Geometry::Stored,
+        };
+        let mut variant = Variant { parallel, inline, symmetric, geometry, ..base };
+        // Six warps and two elements a lane: with 96 registers there are three such blocks, with a few more only two.
+        if symmetric && !double && inline == 2 && (nodes * parallel as usize).div_ceil(WARP) == 6 {
+            variant.resident = Some(3);
+        }
         while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
             variant.parallel -= 1;
         }
