@@ -220,7 +220,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     let Shape { columns, segments, levels, .. } = shape;
     eval.b.doc.push(format!("{columns} lines a block, each in {segments} segments of {levels}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [columns as u32, segments as u32, 1], cx.index);
-    kernel.resident_blocks = arrays.resident(cx, shape, shared);
+    kernel.hold(arrays.resident(cx, shape, shared));
     Ok((kernel, args))
 }
 
