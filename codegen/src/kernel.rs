@@ -43,6 +43,9 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
 }
 
+/// Lanes that a multiprocessor holds.
+pub const MULTIPROCESSOR_LANES: u32 = 2048;
+
 /// Width of index arithmetic, decided from the largest extent: 64 bits at 2^31 elements and above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]

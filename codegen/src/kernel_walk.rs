@@ -2,9 +2,17 @@
 //!
 //! Nothing here panics on a kernel that is not well formed; the answers are meaningful for verified ones.
 
-use crate::kernel::{BufferId, Element, Expr, Kernel, LoopKind, Math, Op, Scope, Shuffle, Space, Stmt, Type, VarId};
+use crate::kernel::{
+    BufferId, Element, Expr, Kernel, LoopKind, MULTIPROCESSOR_LANES, Math, Op, Scope, Shuffle, Space, Stmt, Type, VarId,
+};
 
 impl Kernel {
+    /// Asks for so many blocks on a multiprocessor, or as many as it holds lanes for; none and 0 ask for nothing.
+    pub fn hold(&mut self, blocks: Option<u32>) {
+        let most = (u64::from(MULTIPROCESSOR_LANES) / self.lane_count().max(1)) as u32;
+        self.resident_blocks = blocks.map(|blocks| blocks.min(most)).filter(|&blocks| blocks > 0);
+    }
+
     /// Lanes of a block.
     pub fn lane_count(&self) -> u64 {
         self.lanes.iter().map(|&n| u64::from(n)).product()

@@ -1,7 +1,7 @@
 //! Checks of everything but the statements: names, sizes, memory.
 
 use super::{MAX_SHARED_BYTES, Report};
-use crate::kernel::{IndexWidth, Kernel, Space};
+use crate::kernel::{IndexWidth, Kernel, MULTIPROCESSOR_LANES, Space};
 use crate::kernel_walk::Usage;
 use crate::print::reserved::{is_identifier, is_library_function, is_reserved};
 
@@ -56,10 +56,10 @@ fn launch(report: &mut Report<'_>) {
         }
     }
     if let Some(resident) = kernel.resident_blocks
-        && (resident == 0 || u64::from(resident).saturating_mul(lanes) > 2048)
+        && (resident == 0 || u64::from(resident).saturating_mul(lanes) > u64::from(MULTIPROCESSOR_LANES))
     {
-        report
-            .error("resident blocks", format!("{resident} blocks of {lanes} lanes; a multiprocessor holds 2048 lanes"));
+        let text = format!("{resident} blocks of {lanes} lanes; a multiprocessor holds {MULTIPROCESSOR_LANES} lanes");
+        report.error("resident blocks", text);
     }
 }
 

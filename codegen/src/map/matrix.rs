@@ -111,7 +111,7 @@ fn shared(
     sums.finish(&mut eval.b, &mut places, Expr::Lane(0), block, blocks.number());
     eval.b.doc.push(format!("{block} lanes, {lanes} a row, {steps} times {tile} rows a block"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [block, 1, 1], cx.index);
-    kernel.resident_blocks = groups::resident(cx, sweep, lanes, block);
+    kernel.hold(groups::resident(cx, sweep, lanes, block));
     Ok((kernel, args))
 }
 

@@ -1,6 +1,6 @@
 //! Sweeps that solve along lines, each line split over the lanes of a block.
 //!
-//! A block has some lines side by side along the fastest axis (lanes x) and cuts each into segments (lanes y). A lane
+//! A block has some lines side by side along the fastest axis that is not their own (lanes x) and cuts each into segments (lanes y). A lane
 //! evaluates all points of its segment before it stores any, so that many loads are in flight, and keeps them in
 //! registers, long segments in part in shared memory: arrays are indexed by loops that are unrolled completely. Three kinds of loops over a segment remain as in
 //! [`super::line`]: values, elimination, substitution; between the last two the lanes of a line solve a small system
@@ -41,6 +41,11 @@ pub(super) struct Shape {
 
 /// Segments of a line at most, if the variant does not say.
 const MOST_SEGMENTS: u64 = 32;
+/// The same of lines along the fastest axis: a lane reads neighbouring words one after the other, whichever line it is of,
+/// so that a line may have a block of its own.
+const MOST_SEGMENTS_OF_ROWS: u64 = 512;
+/// Lanes of a block of such lines.
+const LANES_OF_ROWS: u64 = 128;
 /// Points of a segment at most, likewise; more would not fit into registers.
 const MOST_LEVELS: u64 = 16;
 /// Words of a segment's array in a small problem, which needs the lanes.
@@ -61,14 +66,15 @@ impl Shape {
     pub(super) fn of(cx: &Context, solvers: &[Solver], axis: usize) -> Option<Shape> {
         let (n, variant) = (cx.size(axis), &cx.options.variant);
         let cyclic = solvers.first().is_some_and(Solver::is_closed);
-        if cx.options.target != Target::Cuda || axis == 0 || n < 4 || !solvers.iter().all(Solver::is_tridiagonal) {
+        if cx.options.target != Target::Cuda || n < 4 || !solvers.iter().all(Solver::is_tridiagonal) {
             return None;
         }
+        let most = if axis == 0 { MOST_SEGMENTS_OF_ROWS } else { MOST_SEGMENTS };
         let wanted = match variant.segments {
             Some(0 | 1) => return None,
             Some(wanted) => u64::from(wanted),
-            None if n > MOST_SEGMENTS * MOST_LEVELS => return None,
-            None => n.div_ceil(levels(cx)).clamp(2, MOST_SEGMENTS),
+            None if n > most * MOST_LEVELS => return None,
+            None => n.div_ceil(levels(cx)).clamp(2, MOST_SEGMENTS.max(n.div_ceil(MOST_LEVELS))),
         };
         let (mut segments, mut levels) = divided(n, wanted.min(n / 2));
         if cyclic {
@@ -82,14 +88,25 @@ impl Shape {
                 return None;
             }
         }
-        let mut columns = variant.columns.map_or(COLUMNS, u64::from);
+        let usual = if axis == 0 { lines_of_rows(segments) } else { COLUMNS };
+        let mut columns = variant.columns.map_or(usual, u64::from);
         while columns > 1 && columns * segments > 1024 {
             columns /= 2;
+        }
+        if cx.dims() == 1 {
+            columns = 1;
         }
         // Whole groups of lanes, for the sums.
         let lanes = columns * segments;
         (lanes <= 1024 && lanes.is_multiple_of(32)).then_some(Shape { columns, segments, levels, cyclic })
     }
+}
+
+/// Lines of a block where a line is a row of the memory: none has to lie beside another, so no more than give a block its
+/// lanes, in whole groups for the sums.
+fn lines_of_rows(segments: u64) -> u64 {
+    let fits = |columns: &u64| columns * segments >= LANES_OF_ROWS && (columns * segments).is_multiple_of(32);
+    (1..COLUMNS).find(fits).unwrap_or(COLUMNS)
 }
 
 /// Registers that a real takes.
@@ -203,7 +220,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     let Shape { columns, segments, levels, .. } = shape;
     eval.b.doc.push(format!("{columns} lines a block, each in {segments} segments of {levels}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [columns as u32, segments as u32, 1], cx.index);
-    kernel.resident_blocks = arrays.resident(cx, shape, shared);
+    kernel.hold(arrays.resident(cx, shape, shared));
     Ok((kernel, args))
 }
 

@@ -118,7 +118,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let beside = if width > 1 { format!(", {width} side by side") } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane{beside}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
-    kernel.resident_blocks = groups::resident(cx, sweep, 1, x * y);
+    kernel.hold(groups::resident(cx, sweep, 1, x * y));
     Ok((kernel, args))
 }
 

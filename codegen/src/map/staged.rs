@@ -55,7 +55,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     let rows = if plan.rows > 1 { format!(", {} rows a lane", plan.rows) } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes{rows}, {chunk} points a lane, tiles in shared memory"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.resident.or(resident(cx, x * y)).filter(|&n| n > 0);
+    kernel.hold(cx.options.variant.resident.or(resident(cx, x * y)));
     Ok(Some((kernel, args)))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, products: &[Product], layo
     sums.finish(&mut eval.b, &mut places, Expr::Lane(0), block, blocks.number());
     eval.b.doc.push(format!("{block} rows a block, {steps} times; their entries in strips of {strip}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [block, 1, 1], cx.index);
-    kernel.resident_blocks = cx.options.variant.resident.filter(|&n| n > 0);
+    kernel.hold(cx.options.variant.resident);
     Ok((kernel, args))
 }
 

@@ -202,7 +202,7 @@ impl<'c, 'a> Writer<'c, 'a> {
         let resident = self.cx.variant().resident;
         let (mut kernel, args) = self.b.finish([blocks as u64, 1, 1], lanes, self.cx.index);
         if kernel.lane_count() > 1 {
-            kernel.resident_blocks = resident;
+            kernel.hold(resident);
         }
         let ids = args.into_iter().filter_map(|arg| match arg {
             Arg::Module(id) => Some(id),
