@@ -19,8 +19,6 @@ const UNEVEN: u64 = 2048;
 const ENOUGH_ROWS: u64 = 1024;
 /// Slots that a lane asks for together at most: columns and entries of eight fit 40 registers in f32.
 const MOST_TOGETHER: u64 = 8;
-/// The same of columns that have to be decoded, which takes registers (measured on an H200).
-const MOST_CODED: u64 = 4;
 /// A row so many times as long as the mean is a power law's.
 const OUTLIER: u64 = 64;
 /// Cells beyond this many are refused.
@@ -208,8 +206,7 @@ impl Layout {
     pub fn slots_together(&self, lanes: u64) -> u32 {
         let read = if self.format.lengths { self.entries } else { self.cells };
         let mean = read.div_ceil(self.size.max(1) * lanes.max(1));
-        let most = if self.array(Role::Code).is_some() { MOST_CODED } else { MOST_TOGETHER };
-        (mean + 1).clamp(2, most).next_power_of_two() as u32
+        (mean + 1).clamp(2, MOST_TOGETHER).next_power_of_two() as u32
     }
 
     /// Whether neighbouring rows have a slot in neighbouring cells.

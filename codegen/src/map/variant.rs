@@ -90,9 +90,6 @@ const LEAST_POINTS: u64 = 4;
 const ROUNDS: u64 = 4;
 /// Rows of a matrix that a lane takes at most.
 const MOST_ROWS: u64 = 4;
-/// More bytes than the second-level cache of a device holds, and the bytes of a `float`.
-const LARGEST_CACHE: u64 = 128 << 20;
-const FLOAT: u64 = 4;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
 const ENOUGH_TILES: u64 = 128;
 
@@ -152,10 +149,7 @@ impl Variant {
             Space::Axes(_) => usual,
             Space::Rows(rows) => {
                 let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
-                let chunk = (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS);
-                // Cells that lanes read side by side are read once; what no cache holds need not push the operand out.
-                let once = rows.layout.side_by_side() && rows.layout.read_bytes(FLOAT) > LARGEST_CACHE;
-                Variant { chunk, row_once: once && target == Target::Cuda, ..usual }
+                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), ..usual }
             }
         }
     }
