@@ -21,7 +21,10 @@ fi
 tune() {
     name=$1
     shift
-    "$command" tune "$@" --backend "$backend" > "$out/$name.txt" 2> "$out/$name.log" || echo "  failed: $out/$name.log"
+    "$command" tune "$@" --backend "$backend" > "$out/$name.txt" 2> "$out/$name.log" || {
+        echo "  failed: $out/$name.log"
+        tail -3 "$out/$name.log"
+    }
     sed -n '2p' "$out/$name.txt"
     grep -E '^  (default|best) ' "$out/$name.txt" | tail -2
     sed -n '/^$/,$p' "$out/$name.txt" | grep -E '^  (schedule|format|kernels)' | tail -1
