@@ -298,8 +298,8 @@ impl Search<'_, '_> {
         self.record_as(p.clone());
     }
 
-    /// Delayed updates where words are fewest, and where words and operations together weigh least; of those with
-    /// another recurrence where they have the fewest words of all.
+    /// Delayed updates where words are fewest, and of the placement whose words and operations together weigh least; of
+    /// those with another recurrence where they have the fewest words of all.
     fn delay(&mut self) {
         let words = |f: &Found| f.analysis.words;
         let weight = |f: &Found| f.analysis.words + f.analysis.work / OPERATIONS_PER_WORD;
@@ -307,10 +307,11 @@ impl Search<'_, '_> {
             let own = self.found.iter().filter(|f| f.placement.sweeps == sweeps && f.placement.linear.is_empty());
             own.map(of).fold(f64::INFINITY, f64::min)
         };
+        let own = self.found.iter().filter(|f| f.placement.linear.is_empty());
+        let least_weight = own.map(weight).fold(f64::INFINITY, f64::min);
         let best = self.found.iter().filter(|f| {
-            let sweeps = f.placement.sweeps;
-            let lightest = f.placement.linear.is_empty() && weight(f) <= least(sweeps, &weight);
-            words(f) <= least(sweeps, &words) || lightest
+            let lightest = f.placement.linear.is_empty() && weight(f) <= least_weight;
+            lightest || words(f) <= least(f.placement.sweeps, &words)
         });
         let found: Vec<Placement> = best.map(|f| f.placement.clone()).collect();
         for p in found {
