@@ -77,10 +77,7 @@ impl Eval<'_, '_> {
         together: i64,
     ) -> Result<(), MapError> {
         let terms = Terms { products, sums, layout, walk, together, stride: share.map_or(1, |s| s.count) };
-        let from = match share {
-            Some(share) => self.b.bind("first", fold::add(walk.from.clone(), share.first.clone())),
-            None => walk.from.clone(),
-        };
+        let from = self.first_slot(walk, share);
         let Some((_, count)) = &walk.aside else {
             return terms.groups(self, from, Aside::Never);
         };

@@ -182,6 +182,14 @@ impl<'a> Eval<'a, '_> {
         Ok(sums)
     }
 
+    /// Where a row's slots begin, or one lane's share of them.
+    pub(super) fn first_slot(&mut self, walk: &Walk, share: Option<&Share>) -> Expr {
+        match share {
+            Some(share) => self.b.bind("first", fold::add(walk.from.clone(), share.first.clone())),
+            None => walk.from.clone(),
+        }
+    }
+
     /// The loop over a row's slots, or one lane's share of them.
     fn slot_by_slot(
         &mut self,
@@ -191,10 +199,7 @@ impl<'a> Eval<'a, '_> {
         walk: &Walk,
         share: Option<&Share>,
     ) -> Result<(), MapError> {
-        let from = match share {
-            Some(share) => self.b.bind("first", fold::add(walk.from.clone(), share.first.clone())),
-            None => walk.from.clone(),
-        };
+        let from = self.first_slot(walk, share);
         let counts_cells = walk.origin.is_some();
         let counter = self.open_loop(if counts_cells { "at" } else { "slot" });
         let (at, slot) = self.cell(layout, walk, fold::var(counter))?;
