@@ -147,6 +147,15 @@ enum Rows {
     Moved(Compressed),
 }
 
+/// What is found of consecutive chunks while they are coded.
+#[derive(Default)]
+struct Piece {
+    /// Whether each needs no codes.
+    exact: Vec<bool>,
+    /// Columns aside of each.
+    aside: Vec<Vec<u64>>,
+}
+
 /// A stored row.
 #[derive(Clone, Copy)]
 struct Line<'w> {
@@ -348,32 +357,16 @@ impl<'m> Writer<'m> {
         let parts = cut(&mut codes, cells);
         let of_units = pieces.iter().map(|piece| units[piece.clone()].iter().sum::<u64>() as usize);
         let unit_parts = cut(&mut bases, of_units);
-        let coded: Vec<Result<Vec<(bool, Vec<u64>)>, FormatError>> = pieces
+        let coded: Vec<Result<Piece, FormatError>> = pieces
             .into_par_iter()
             .zip(parts.into_par_iter().zip(unit_parts))
-            .map(|(piece, (mut codes, mut bases))| {
-                let mut found = Vec::with_capacity(piece.len());
-                for chunk in piece {
-                    let chunk = chunk as u64;
-                    let rows: Vec<&[usize]> = (0..height).map(|lane| self.row(chunk * height + lane).0).collect();
-                    let slots = self.places.slots[chunk as usize];
-                    let coded = coder.chunk(chunk, &rows, slots, self.distances_of(chunk));
-                    let coded = coded.map_err(|far| self.too_far(chunk, far))?;
-                    let (here, behind) = codes.split_at_mut(coded.codes.len());
-                    here.copy_from_slice(&coded.codes);
-                    codes = behind;
-                    let (here, behind) = bases.split_at_mut(coded.bases.len());
-                    here.copy_from_slice(&coded.bases);
-                    bases = behind;
-                    found.push((coder.is_exact(&coded), coded.aside));
-                }
-                Ok(found)
-            })
+            .map(|(chunks, (codes, bases))| self.code(&coder, chunks, codes, bases))
             .collect();
         let mut exact = Vec::with_capacity(self.layout.chunks as usize);
-        for chunks in coded {
-            for (is_exact, aside) in chunks? {
-                exact.push(is_exact);
+        for piece in coded {
+            let piece = piece?;
+            exact.extend(piece.exact);
+            for aside in piece.aside {
                 self.aside.extend(aside);
                 self.aside_start.push(self.aside.len() as u64);
             }
@@ -385,6 +378,33 @@ impl<'m> Writer<'m> {
             self.place_codes(codes)
         }
         Ok(())
+    }
+
+    /// Codes and bases of consecutive chunks.
+    fn code(
+        &self,
+        coder: &Coder<'_>,
+        chunks: std::ops::Range<usize>,
+        mut codes: &mut [u16],
+        mut bases: &mut [u64],
+    ) -> Result<Piece, FormatError> {
+        let mut piece = Piece::default();
+        let height = self.layout.height;
+        for chunk in chunks {
+            let (chunk, slots) = (chunk as u64, self.places.slots[chunk]);
+            let rows: Vec<&[usize]> = (0..height).map(|lane| self.row(chunk * height + lane).0).collect();
+            let coded = coder.chunk(chunk, &rows, slots, self.distances_of(chunk));
+            let coded = coded.map_err(|far| self.too_far(chunk, far))?;
+            let (here, behind) = codes.split_at_mut(coded.codes.len());
+            here.copy_from_slice(&coded.codes);
+            codes = behind;
+            let (here, behind) = bases.split_at_mut(coded.bases.len());
+            here.copy_from_slice(&coded.bases);
+            bases = behind;
+            piece.exact.push(coder.is_exact(&coded));
+            piece.aside.push(coded.aside);
+        }
+        Ok(piece)
     }
 
     /// Codes of the chunks that need some, given in the order (chunk, slot, lane).

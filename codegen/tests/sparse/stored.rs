@@ -109,8 +109,8 @@ fn rows_of_one_shape_store_no_codes() {
 #[test]
 fn padding_stays_inside() {
     let n = 40;
-    let right = |i: usize| if i % 2 == 0 { vec![i, (i + 3).min(n - 1)] } else { vec![i] };
-    let left = |i: usize| if i % 3 == 0 { vec![i.saturating_sub(5)] } else { vec![i.saturating_sub(2), i] };
+    let right = |i: usize| if i.is_multiple_of(2) { vec![i, (i + 3).min(n - 1)] } else { vec![i] };
+    let left = |i: usize| if i.is_multiple_of(3) { vec![i.saturating_sub(5)] } else { vec![i.saturating_sub(2), i] };
     for (name, row) in [("right", &right as &dyn Fn(usize) -> Vec<usize>), ("left", &left)] {
         let matrix = Csr::new(name, n, (0..n).map(row).collect(), 4);
         for format in formats::all() {

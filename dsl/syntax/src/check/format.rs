@@ -274,7 +274,7 @@ impl Build<'_> {
             [] => false,
             [word] => self.word(word, "what is done with columns that are too far", &["escape"]).map(|_| true)?,
             _ => {
-                self.report("arguments", span, "`delta` takes four arguments at most", help);
+                self.report("arguments", span, "`delta` takes a width, a base, `from` and `escape`, in this order", help);
                 return None;
             }
         };
