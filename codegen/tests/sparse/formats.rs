@@ -35,7 +35,6 @@ format odd_pattern_even { rows given.chunk(4).pad(matrix); store chunk, slot, la
                           index delta(u16, base = (chunk, slot), from = row, escape); }
 format odd_first_slots { rows sort(length, descending).chunk(3).pad(longest); store slot, lane, chunk;
                          index delta(u16, base = chunk, from = first, escape); }
-format odd_csr_first { store row, slot; index delta(u16, base = row, from = first, escape); }
 format odd_coo { rows sort(length, descending, window = 7); store entry; index u64; }
 ";
 
