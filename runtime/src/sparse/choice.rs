@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_pattern_is_stored_without_columns() {
-        for stencil in ["poisson7", "fem27", "hmep-like"] {
+        for stencil in ["poisson7", "fem27"] {
             assert_eq!(best(stencil, 0.02, Target::Cuda), "sliced_dia", "{stencil}");
         }
         assert_eq!(best("hpfem-p4", 0.05, Target::Cuda), "sell_pattern");
