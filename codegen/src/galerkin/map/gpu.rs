@@ -300,10 +300,15 @@ impl Gpu<'_, '_, '_, '_> {
                 *place = self.w.b.bind("place", value);
             }
         }
-        for ((r, i, c), value) in self.each_sum().into_iter().zip(values) {
-            let row = int((i * self.shape.components + c) as i64);
-            let index = self.field(&self.group.clone(), row, places[r].clone());
-            self.when_there(r, |gpu| gpu.w.put(fields, index, value));
+        let sums: Vec<_> = self.each_sum().into_iter().zip(values).collect();
+        for (r, place) in places.into_iter().enumerate() {
+            self.when_there(r, |gpu| {
+                for ((_, i, c), value) in sums.iter().filter(|((row, ..), _)| *row == r) {
+                    let row = int((i * gpu.shape.components + c) as i64);
+                    let index = gpu.field(&gpu.group, row, place.clone());
+                    gpu.w.put(fields, index, value.clone());
+                }
+            });
         }
     }
 
