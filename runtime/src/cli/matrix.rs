@@ -83,7 +83,7 @@ pub(super) fn system(args: &ProgramArgs, path: &Path, place: Place) -> Result<(L
     let (given, basis) = (&args.matrix.format, Basis::Permuted);
     let chosen = format(&matrix.csr, given, declarations.as_ref(), choices.precision, place, products, basis)?;
     let begin = Instant::now();
-    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program.problems[0].preconditioner)?;
+    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program)?;
     let conversion_seconds = begin.elapsed().as_secs_f64();
     Ok((loaded, System { name, matrix, stored, facts, choices, chosen, conversion_seconds }))
 }
