@@ -296,7 +296,18 @@ mod tests {
         for stencil in ["poisson7", "fem27"] {
             assert_eq!(best(stencil, 0.02, Target::Cuda), "sliced_dia", "{stencil}");
         }
-        assert_eq!(best("hpfem-p4", 0.05, Target::Cuda), "sell_pattern");
-        assert_eq!(best("dlr1-like", 0.05, Target::Cuda), "sell_delta");
+        // Few rows of an hp method wait for the longest; what each format would move is known all the same.
+        let kind = kinds::all(0.02).into_iter().find(|kind| kind.name == "hpfem-p4").expect("a kind");
+        let bytes = |basis| {
+            let ranking = rank(&kind.build(), &formats(None), Precision::F32, Target::Cuda, basis);
+            let of =
+                |name: &str| ranking.candidates.iter().find(|c| c.format.name == name).map(|c| c.cost.product_bytes);
+            [of("sell_pattern").expect("stored"), of("sell_delta").expect("stored")].map(|bytes| bytes as f64)
+        };
+        let [pattern, delta] = bytes(Basis::Given);
+        assert!(pattern < 0.85 * delta, "{pattern} for {delta}");
+        // Where columns move with the rows, shapes are lost.
+        let [pattern, delta] = bytes(Basis::Permuted);
+        assert!(pattern > delta, "{pattern} for {delta}");
     }
 }
