@@ -1,8 +1,8 @@
 //! Layouts: a format for a matrix, in numbers.
 
-use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Padding};
+use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Origin, Padding};
 
-use super::FormatError;
+use super::{FormatError, Matrix, aligned};
 
 /// Rows of a single chunk are filled up to a multiple of this, so that every slot begins on a boundary of memory
 /// transactions: 128 bytes of 4-byte elements.
@@ -47,7 +47,7 @@ pub struct Layout {
     pub height: u64,
     /// Chunks.
     pub chunks: u64,
-    /// Slots of the longest row (and so of the longest chunk).
+    /// Slots of the longest chunk: those of its longest row, or more where slots are aligned.
     pub longest: u64,
     /// Columns stored aside.
     pub escapes: u64,
@@ -75,8 +75,12 @@ pub enum Role {
     Value,
     /// Columns, one a cell.
     Column,
-    /// 16-bit codes of columns, one a cell.
+    /// 16-bit codes of columns, one a cell; where some chunks have none ([`Layout::elides`]) one a cell of the others.
     Code,
+    /// Slots of chunks with codes before each chunk, where some have none; chunks + 1 elements.
+    CodeStart,
+    /// The first column of each row, where columns are counted from it; of rows up to chunks·h.
+    First,
     /// Rows, one an entry (nest `entry`).
     Row,
     /// P: slots before each chunk; chunks + 1 elements. In units of slots, so that P\[c\]·h is the first cell.
@@ -109,6 +113,8 @@ impl Role {
             Role::Value => "value",
             Role::Column => "column",
             Role::Code => "code",
+            Role::CodeStart => "code_start",
+            Role::First => "first_column",
             Role::Row => "row_of",
             Role::ChunkStart => "start",
             Role::SlotStart => "slot_start",
@@ -182,12 +188,46 @@ impl Layout {
         cuts(&self.format)
     }
 
+    /// Whether chunks whose columns follow from their bases alone store no codes. A layout without [`Role::Code`] then has no
+    /// others.
+    pub fn elides(&self) -> bool {
+        let counted = matches!(
+            self.format.coding,
+            Coding::Delta { base: Base::ChunkSlot, origin: Origin::Row | Origin::First, .. }
+        );
+        counted && nest(&self.format)[0] == Level::Chunk
+    }
+
+    /// What distances are raised by, so that none is negative.
+    pub fn bias(&self) -> u64 {
+        if matches!(self.format.coding, Coding::Delta { origin: Origin::Row, .. }) { self.size } else { 0 }
+    }
+
+    /// Adds the arrays of the chunks that have codes: so many slots in all, if [some chunks have none](Layout::elides), and
+    /// so many columns aside.
+    pub(super) fn add_codes(&mut self, coded: u64, escapes: u64) {
+        if self.elides() && coded > 0 {
+            self.arrays.push(Array { role: Role::CodeStart, kind: index(self.cells), len: self.chunks + 1 });
+            self.arrays.push(Array { role: Role::Code, kind: Kind::U16, len: coded * self.height });
+        }
+        if escapes > 0 {
+            self.escapes = escapes;
+            self.arrays.push(Array { role: Role::EscapeStart, kind: index(escapes), len: self.chunks + 1 });
+            self.arrays.push(Array { role: Role::Escape, kind: index(self.size + self.bias()), len: escapes });
+        }
+    }
+
     /// Entries of the longest row beyond which a product is cut by entries on a device, where it [can be](Layout::cuts): a
     /// longer row would keep its lanes busy for longer than a good part of the device works on the rest, or than its
     /// neighbours do.
     pub fn cut_beyond(&self) -> u64 {
         let mean = self.entries / self.rows.max(1);
         (self.entries / ENOUGH_ROWS).min(OUTLIER * mean).max(UNEVEN)
+    }
+
+    /// Whether products are cut by entries on a device, unless asked otherwise.
+    pub fn is_cut(&self) -> bool {
+        self.cuts() && self.longest > self.cut_beyond()
     }
 
     /// Lanes of a device that share a row, by the mean length of rows; a power of two.
@@ -228,8 +268,10 @@ impl Layout {
     pub fn read_bytes(&self, real: u64) -> u64 {
         let skipped = if self.format.lengths { self.cells - self.entries } else { 0 };
         let of_cell = |array: &&Array| matches!(array.role, Role::Value | Role::Column | Role::Code);
-        let cell: u64 = self.arrays.iter().filter(of_cell).map(|array| array.kind.bytes(real)).sum();
-        self.bytes(real) - skipped * cell
+        // Of codes that only some chunks have, as much is skipped as of all cells.
+        let part = |array: &Array| (u128::from(skipped) * u128::from(array.len) / u128::from(self.cells.max(1))) as u64;
+        let unread: u64 = self.arrays.iter().filter(of_cell).map(|array| part(array) * array.kind.bytes(real)).sum();
+        self.bytes(real) - unread
     }
 
     /// Bytes of all arrays for each entry.
@@ -279,25 +321,61 @@ pub struct Arranged {
     pub order: Option<Vec<u64>>,
     /// Slots of each chunk.
     pub slots: Vec<u64>,
+    /// Distances that the slots of each chunk are aligned by; empty of a chunk, or of all, where they are not.
+    pub distances: Vec<Vec<i64>>,
 }
 
-/// Arranges rows of given lengths, one up to the size of vectors.
+impl Arranged {
+    /// Distances that the slots of a chunk are aligned by.
+    pub(super) fn distances_of(&self, chunk: u64) -> &[i64] {
+        self.distances.get(chunk as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Arranges the rows of a matrix, of given lengths.
+pub fn of_matrix(format: &Format, matrix: &Matrix<'_>, lengths: &[u64]) -> Result<Arranged, FormatError> {
+    let distances = match format.padding {
+        Padding::Aligned if !lengths.is_empty() => aligned::distances(matrix, height(format, lengths.len() as u64)),
+        _ => Vec::new(),
+    };
+    arranged(format, [matrix.rows() as u64, matrix.columns as u64], lengths, distances)
+}
+
+/// Arranges rows of given lengths, one up to the size of vectors; nothing is aligned.
 pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Result<Arranged, FormatError> {
+    arranged(format, [rows, columns], lengths, Vec::new())
+}
+
+/// Rows of a chunk of a matrix of so many rows.
+fn height(format: &Format, size: u64) -> u64 {
+    match format.height {
+        Height::Rows(height) => height,
+        Height::All => size.next_multiple_of(ALIGNED),
+    }
+}
+
+fn arranged(
+    format: &Format,
+    [rows, columns]: [u64; 2],
+    lengths: &[u64],
+    distances: Vec<Vec<i64>>,
+) -> Result<Arranged, FormatError> {
     let size = lengths.len() as u64;
     if size == 0 {
         return Err(FormatError::Empty);
     }
     let order = super::order::order(format.order, lengths);
     let entries: u64 = lengths.iter().sum();
-    let longest = lengths.iter().copied().max().unwrap_or(0);
-    let height = match format.height {
-        Height::Rows(height) => height,
-        Height::All => size.next_multiple_of(ALIGNED),
-    };
+    let most_aligned = distances.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    let longest = lengths.iter().copied().max().unwrap_or(0).max(most_aligned);
+    let height = height(format, size);
     let chunks = size.div_ceil(height);
     let even = starts(format) == Starts::Even && format.nest != [Level::Entry];
     let at = |row: u64| order.as_ref().map_or(lengths[row as usize], |o| lengths[o[row as usize] as usize]);
-    let of_chunk = |c: u64| (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
+    let of_chunk = |c: u64| {
+        let longest = (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
+        distances.get(c as usize).map_or(0, Vec::len).max(longest as usize) as u64
+    };
     let slots: Vec<u64> = (0..chunks).map(|c| if even { longest } else { of_chunk(c) }).collect();
     let cells: u128 = slots.iter().map(|&n| u128::from(n) * u128::from(height)).sum();
     let mostly_padding = cells > MANY_CELLS && cells > MOST_PADDING * u128::from(entries + size);
@@ -319,10 +397,10 @@ pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Res
         arrays: Vec::new(),
     };
     layout.arrays = arrays(&layout)?;
-    Ok(Arranged { layout, order, slots })
+    Ok(Arranged { layout, order, slots, distances })
 }
 
-/// The arrays of a layout, columns aside and the diagonal excepted.
+/// The arrays of a layout, columns aside, codes of some chunks and the diagonal excepted.
 fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
     let format = &layout.format;
     let cells = layout.cells;
@@ -334,14 +412,19 @@ fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
         Coding::U32 if !narrow => return Err(wide()),
         Coding::U32 => arrays.push(array(Role::Column, Kind::U32, cells)),
         Coding::U64 => arrays.push(array(Role::Column, Kind::U64, cells)),
-        Coding::Delta { base, .. } => {
+        Coding::Delta { base, origin, .. } => {
             let units = match base {
                 Base::Row => layout.chunks * layout.height,
                 Base::Chunk => layout.chunks,
                 Base::ChunkSlot => cells / layout.height,
             };
-            arrays.push(array(Role::Code, Kind::U16, cells));
-            arrays.push(array(Role::Base, index(layout.size), units));
+            if !layout.elides() {
+                arrays.push(array(Role::Code, Kind::U16, cells));
+            }
+            arrays.push(array(Role::Base, index(layout.size + layout.bias()), units));
+            if origin == Origin::First {
+                arrays.push(array(Role::First, index(layout.size), layout.chunks * layout.height));
+            }
         }
     }
     if layout.by_entries() {

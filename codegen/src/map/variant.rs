@@ -149,7 +149,9 @@ impl Variant {
             Space::Axes(_) => usual,
             Space::Rows(rows) => {
                 let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
-                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), ..usual }
+                // Columns of very unequal rows are anywhere: the operand has use of all the cache there is.
+                let row_once = rows.layout.is_cut();
+                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), row_once, ..usual }
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use kernelwright_codegen::format::Stored;
+use kernelwright_codegen::format::{Basis, Stored};
 use kernelwright_codegen::map::Variant;
 use kernelwright_syntax::program::{Format, Precision};
 
@@ -68,7 +68,7 @@ pub fn tune(
     watch: Watch,
 ) -> Result<(Report, Box<dyn Backend>), Error> {
     let begin = Instant::now();
-    let ranking = choice::rank(asked.matrix, &asked.formats, asked.precision, backend.target());
+    let ranking = choice::rank(asked.matrix, &asked.formats, asked.precision, backend.target(), Basis::Given);
     ranking.best().map_err(Error::Input)?;
     let session = session(asked, Shared::new(backend), store, options, (watch, begin))?;
     let mapping = mapping(asked.precision, session.target);

@@ -31,7 +31,18 @@ fn error_of(ran: &Ran) -> f64 {
 fn every_format_gives_the_solution_in_the_order_of_the_matrix() {
     let folder = folder("cli_sparse_formats");
     let path = file(&folder, "system.mtx", &system(75));
-    for format in ["coo", "csr", "csr_delta", "ellpack", "ellpack_r", "pjds", "sell_c_sigma", "sell_delta"] {
+    for format in [
+        "coo",
+        "csr",
+        "csr_delta",
+        "ellpack",
+        "ellpack_r",
+        "pjds",
+        "sell_c_sigma",
+        "sell_delta",
+        "sell_pattern",
+        "sliced_dia",
+    ] {
         let ran = solve(&path, &["--format", format, "--tolerance", "1e-12"]);
         let object = ran.json();
         assert_eq!((ran.status, &object["outcome"]), (0, &"converged".into()), "{format}: {}", ran.err);
