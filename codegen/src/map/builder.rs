@@ -258,6 +258,14 @@ impl Builder {
         if shareable { (level, true) } else { (self.depth(), false) }
     }
 
+    /// Name of an expression: its own if it is a variable.
+    pub(crate) fn name_of(&self, value: &Expr) -> &str {
+        match value {
+            Expr::Var(v) => &self.vars[v.0].variable.name,
+            _ => "factor",
+        }
+    }
+
     /// Type of an expression.
     pub(crate) fn type_of(&self, value: &Expr) -> Type {
         match value {

@@ -9,7 +9,7 @@ use super::MapError;
 use super::eval::Eval;
 use super::fold;
 use super::position::Position;
-use crate::kernel::Expr;
+use crate::kernel::{Expr, VarId};
 use crate::math::{self, BinaryOp, Operator};
 
 /// A coefficient: the factor that changes along the line, if any, and the rest.
@@ -70,16 +70,50 @@ impl Eval<'_, '_> {
         }
         let op = self.cx.operator();
         let (along, rest): (Factors, Factors) = list.into_iter().partition(|f| depends(op, f.0, axis));
-        let along = self.multiplied(&along)?;
-        let rest = self.multiplied(&rest)?.unwrap_or(fold::real(1.0, self.cx.real));
+        let along = self.multiplied(&along, &|_| None)?;
+        let rest = self.multiplied(&rest, &|_| None)?.unwrap_or(fold::real(1.0, self.cx.real));
         Ok(Some(Product { along, rest: if negative { fold::neg(rest) } else { rest } }))
     }
 
-    /// The product of factors, in order; none if there are none.
-    fn multiplied(&mut self, list: &Factors) -> Result<Option<Expr>, MapError> {
+    /// A coefficient of a flux along an axis, zero where a guard fails: by zeros in the factors that change along the
+    /// axis, or else in the one that changes along fewest. Such a factor is often the same for a whole walk, and is then
+    /// chosen once. Factors that do not change along the axis are what they are inside, so no infinity meets the zero.
+    pub(super) fn masked(
+        &mut self,
+        e: &math::Expr,
+        at: &Position,
+        guard: VarId,
+        axis: usize,
+    ) -> Result<Expr, MapError> {
+        let op = self.cx.operator();
+        let mut list = Factors::new();
+        let negative = factors(e, false, at, &mut list);
+        let changes = |e: &math::Expr| depends(op, e, axis);
+        let zero = fold::real(0.0, self.cx.real);
+        let unsafe_factor = |f: &(&math::Expr, bool, &Position)| changes(f.0) && (f.1 || !is_plain(f.0));
+        if list.iter().any(unsafe_factor) || list.iter().all(|f| f.1) {
+            let whole = self.coefficient(e, at)?;
+            return Ok(fold::select(fold::var(guard), whole, zero));
+        }
+        let breadth = |e: &math::Expr| (0..self.cx.dims()).filter(|&axis| depends(op, e, axis)).count();
+        let fewest = list.iter().filter(|f| !f.1).map(|f| breadth(f.0)).min();
+        let none = !list.iter().any(|f| changes(f.0));
+        let first = list.iter().position(|f| !f.1 && Some(breadth(f.0)) == fewest);
+        let closes = |n: usize| (if none { Some(n) == first } else { changes(list[n].0) }).then_some(guard);
+        let value = self.multiplied(&list, &closes)?.unwrap_or(zero);
+        Ok(if negative { fold::neg(value) } else { value })
+    }
+
+    /// The product of factors, in order, those with a guard zero where it fails; none if there are none.
+    fn multiplied(&mut self, list: &Factors, guard: &dyn Fn(usize) -> Option<VarId>) -> Result<Option<Expr>, MapError> {
         let mut value: Option<Expr> = None;
-        for &(e, divides, at) in list {
-            let factor = self.coefficient(e, at)?;
+        for (n, &(e, divides, at)) in list.iter().enumerate() {
+            let mut factor = self.coefficient(e, at)?;
+            if let Some(guard) = guard(n) {
+                let chosen = fold::select(fold::var(guard), factor.clone(), fold::real(0.0, self.cx.real));
+                let name = format!("{}_open", self.b.name_of(&factor));
+                factor = self.b.bind(&name, chosen);
+            }
             value = Some(match (value, divides) {
                 (None, false) => factor,
                 (None, true) => fold::div(fold::real(1.0, self.cx.real), factor),
@@ -116,6 +150,19 @@ fn depends(op: &Operator, e: &math::Expr, axis: usize) -> bool {
         E::Binary(_, a, b) | E::Compare(_, a, b) => depends(op, a, axis) || depends(op, b, axis),
         E::Call(_, args) => args.iter().any(|a| depends(op, a, axis)),
         E::Select(c, a, b) => [c, a, b].iter().any(|e| depends(op, e, axis)),
+    }
+}
+
+/// Whether what is linear in unknowns is finite on faces of an axis where the flux is not evaluated, as it is on others:
+/// sums of unknowns, with factors that do not change along the axis.
+pub(super) fn finite_outside(op: &Operator, e: &math::Expr, axis: usize) -> bool {
+    use math::Expr as E;
+    match e {
+        E::Unknown(..) => true,
+        E::Neg(a) => finite_outside(op, a, axis),
+        E::Binary(BinaryOp::Div, ..) => false,
+        E::Binary(_, a, b) => finite_outside(op, a, axis) && finite_outside(op, b, axis),
+        e => is_plain(e) && !depends(op, e, axis),
     }
 }
 

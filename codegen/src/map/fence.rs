@@ -22,18 +22,27 @@ use crate::module::Arg;
 /// Partial sums that a lane has on their way at a time.
 const UNROLL: u32 = 8;
 
+/// Partial sums of one kind beyond which a fence takes as many lanes as a block may have.
+const MANY_PARTIALS: u64 = 4096;
+
 /// Maps a fence to a kernel of its own.
 pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
     let mut sums = BTreeSet::new();
     fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
     let many = cx.options.target == Target::Cuda && !sums.is_empty();
-    let lanes = if many { cx.options.variant.fence_lanes } else { 1 };
+    let lanes = if many { cx.options.variant.fence_lanes.unwrap_or_else(|| enough(cx, &sums)) } else { 1 };
     let mut b = Builder::new(&fence.name, written().to_vec());
     let what = if sums.is_empty() { "scalar statements" } else { "finishes sums and runs the scalar statements" };
     b.doc.push(format!("{what} between sweeps"));
     scalars::exits(&mut b, cx, fence.predicate);
     body(cx, &mut b, fence, Expr::Lane(0), lanes)?;
     Ok(b.finish([1, 1, 1], [lanes, 1, 1], cx.index))
+}
+
+/// Lanes for the partial sums at hand: one multiprocessor reads many only as fast as its lanes ask for them.
+fn enough(cx: &Context, sums: &BTreeSet<SumId>) -> u32 {
+    let most = sums.iter().filter_map(|sum| cx.partials[sum.0]).map(|(_, blocks)| blocks).max();
+    if most.is_some_and(|blocks| blocks > MANY_PARTIALS) { 1024 } else { 256 }
 }
 
 /// What a fence stores to.

@@ -70,7 +70,7 @@ impl Variant {
                 cuda_line(axis, size(axis), &others, precision)
             }
             (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().is_some_and(|rows| rows.layout.cuts())),
-            (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", [32, 64, 128, 256, 512, 1024])],
+            (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", ["auto", "64", "128", "256", "512", "1024"])],
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);

@@ -3,11 +3,12 @@
 use super::MapError;
 use super::builder::plus;
 use super::eval::{Eval, Key, arithmetic};
+use super::factors;
 use super::fold;
 use super::images::{Place, images};
 use super::names;
 use super::position::{Position, side};
-use crate::kernel::{Cmp, Expr};
+use crate::kernel::{Cmp, Expr, VarId};
 use crate::loops::ValueId;
 use crate::math::{self, BinaryOp, Operator, Rule, Shift};
 
@@ -82,20 +83,21 @@ impl Eval<'_, '_> {
                 let (a, b) = (self.affine(a, at, reading)?, self.affine(b, at, reading)?);
                 Ok(plus(a, if absolute { b } else { b.map(fold::neg) }))
             }
-            E::Binary(op, a, b) => self.scaled(*op, a, b, at, reading),
+            E::Binary(op, a, b) => self.scaled(*op, (a, b), at, reading, None),
             E::Select(cond, a, b) => self.chosen(cond, a, b, at, reading),
             _ => Err(MapError::Internal("a row is not affine in the unknowns".into())),
         }
     }
 
-    /// A product or quotient of an affine expression and a coefficient.
+    /// A product or quotient of an affine expression and a coefficient, which is zero where a guard on the faces of an
+    /// axis fails.
     fn scaled(
         &mut self,
         op: BinaryOp,
-        a: &math::Expr,
-        b: &math::Expr,
+        (a, b): (&math::Expr, &math::Expr),
         at: &Position,
         reading: Reading,
+        guard: Option<(VarId, usize)>,
     ) -> Result<Option<Expr>, MapError> {
         let absolute = matches!(reading, Reading::Magnitude(_));
         let left = has_unknown(self.cx.operator(), a);
@@ -106,7 +108,10 @@ impl Eval<'_, '_> {
         let Some(linear) = self.affine(linear, at, reading)? else {
             return Ok(None);
         };
-        let factor = self.coefficient(factor, at)?;
+        let factor = match guard {
+            Some((guard, axis)) => self.masked(factor, at, guard, axis)?,
+            None => self.coefficient(factor, at)?,
+        };
         let factor = if absolute { fold::abs(factor) } else { factor };
         Ok(Some(match (left, op) {
             (true, op) => arithmetic(op, linear, factor),
@@ -223,7 +228,7 @@ impl Eval<'_, '_> {
     }
 
     /// The conjunction of a guard and a condition.
-    pub(super) fn guard_with(&mut self, guard: Option<crate::kernel::VarId>, cond: Expr) -> crate::kernel::VarId {
+    pub(super) fn guard_with(&mut self, guard: Option<VarId>, cond: Expr) -> VarId {
         let cond = match guard {
             Some(g) => fold::and(fold::var(g), cond),
             None => cond,
@@ -244,17 +249,30 @@ impl Eval<'_, '_> {
         if self.frame.is_here(at) {
             self.quote(&flux.text);
         }
-        let body = self.affine(&flux.value, &face, reading)?;
+        let body = self.through(f, &face, reading)?;
         let value = body.map(|body| {
-            let value = match face.guard {
-                Some(g) => fold::select(fold::var(g), body, fold::real(0.0, self.cx.real)),
-                None => body,
-            };
             let name = self.face_name(f, shift);
-            self.b.bind(&name, value)
+            self.b.bind(&name, body)
         });
         self.remember(key, value.clone());
         Ok(value)
+    }
+
+    /// What flows through a face, nothing where its guard fails.
+    fn through(&mut self, f: usize, face: &Position, reading: Reading) -> Result<Option<Expr>, MapError> {
+        let flux = &self.cx.operator().fluxes[f];
+        let Some(guard) = face.guard else {
+            return self.affine(&flux.value, face, reading);
+        };
+        let op = self.cx.operator();
+        if let math::Expr::Binary(BinaryOp::Mul, a, b) = &flux.value
+            && let Some(linear) = [a, b].into_iter().find(|e| has_unknown(op, e))
+            && factors::finite_outside(op, linear, flux.axis)
+        {
+            return self.scaled(BinaryOp::Mul, (a, b), face, reading, Some((guard, flux.axis)));
+        }
+        let body = self.affine(&flux.value, face, reading)?;
+        Ok(body.map(|body| fold::select(fold::var(guard), body, fold::real(0.0, self.cx.real))))
     }
 
     /// Name of a flux at a shift: `X_east` is the one on the high side of the point.

@@ -52,8 +52,8 @@ pub struct Variant {
     pub ahead: Option<u32>,
     /// CUDA: which block finishes sums; none leaves it to the number of blocks.
     pub fence: Option<Finish>,
-    /// CUDA: lanes of the block that finishes sums in a kernel of its own.
-    pub fence_lanes: u32,
+    /// CUDA: lanes of the block that finishes sums in a kernel of its own; none leaves it to the number of partial sums.
+    pub fence_lanes: Option<u32>,
     /// CUDA, products of a matrix: lanes that share a row, a power of two up to 32; none leaves it to the lengths of rows.
     pub row_lanes: Option<u32>,
     /// CUDA, products of a matrix without padding: cut by entries instead of rows, for rows of very unequal length; none
@@ -132,7 +132,7 @@ impl Variant {
             simd: 256,
             ahead: None,
             fence: None,
-            fence_lanes: 256,
+            fence_lanes: None,
             row_lanes: None,
             balanced: None,
             row_unroll: None,
@@ -176,7 +176,7 @@ impl Variant {
             "simd" => self.simd = number(key, value)?,
             "ahead" => self.ahead = optional(key, value)?,
             "fence" => self.fence = finish(value)?,
-            "fence_lanes" => self.fence_lanes = number(key, value)?,
+            "fence_lanes" => self.fence_lanes = optional(key, value)?,
             "row_lanes" => self.row_lanes = optional(key, value)?,
             "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = optional(key, value)?,
@@ -219,7 +219,7 @@ impl Variant {
             ("simd", self.simd.to_string()),
             ("ahead", auto(self.ahead)),
             ("fence", fence.to_string()),
-            ("fence_lanes", self.fence_lanes.to_string()),
+            ("fence_lanes", auto(self.fence_lanes)),
             ("row_lanes", auto(self.row_lanes)),
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", auto(self.row_unroll)),
@@ -244,8 +244,9 @@ impl Variant {
         };
         lanes(self.block, "a block")?;
         lanes(self.line_block, "a block of lines")?;
-        lanes([self.fence_lanes, 1], "the block of a fence")?;
-        if !self.fence_lanes.is_power_of_two() {
+        let fence_lanes = self.fence_lanes.unwrap_or(256);
+        lanes([fence_lanes, 1], "the block of a fence")?;
+        if !fence_lanes.is_power_of_two() {
             return Err(MapError::Variant("the lanes of a fence are not a power of two".into()));
         }
         if [self.resident, self.line_resident].iter().flatten().any(|&n| n > 32) {

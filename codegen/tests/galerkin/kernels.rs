@@ -118,7 +118,7 @@ fn one_element_wide_periodic_boxes() {
 fn every_axis_of_the_variants() {
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
     type Change = fn(&mut Variant);
-    let gpu: [Change; 13] = [
+    let gpu: [Change; 16] = [
         |v| v.fusion = Fusion::Two,
         |v| v.fusion = Fusion::Three,
         |v| (v.inline, v.parallel) = (1, 5),
@@ -132,6 +132,10 @@ fn every_axis_of_the_variants() {
         |v| (v.prefetch, v.unroll) = (true, 0),
         |v| v.rows = 2,
         |v| (v.rows, v.fusion, v.prefetch, v.inline) = (5, Fusion::Three, true, 1),
+        // Lanes without a node in their last row.
+        |v| (v.rows, v.prefetch) = (3, true),
+        |v| (v.rows, v.fusion, v.fields, v.inline) = (4, Fusion::Three, Home::Cache, 1),
+        |v| (v.rows, v.matrices, v.sequential) = (7, Home::Shared, 2),
     ];
     for (n, change) in gpu.into_iter().enumerate() {
         for precision in [Element::F32, Element::F64] {
@@ -185,7 +189,7 @@ fn even_and_odd_parts_agree_with_the_oracle() {
     let case = Case::new(advection(), box_of([2, 1, 1], 0.2, 1, 4), 3);
     symmetric(&case, Element::F64, &|_| ());
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
-    let changes: [fn(&mut Variant); 7] = [
+    let changes: [fn(&mut Variant); 10] = [
         |v| v.fusion = Fusion::Two,
         |v| (v.fusion, v.prefetch) = (Fusion::Three, true),
         |v| (v.sequential, v.matrices) = (3, Home::Shared),
@@ -193,6 +197,10 @@ fn even_and_odd_parts_agree_with_the_oracle() {
         |v| (v.inline, v.gather) = (4, 1),
         |v| v.geometry = Geometry::Vertices,
         |v| (v.geometry, v.inline) = (Geometry::Faces, 2),
+        // Lanes without a part, or without a node, in some rows.
+        |v| (v.rows, v.prefetch) = (2, true),
+        |v| (v.rows, v.fusion) = (3, Fusion::Three),
+        |v| (v.rows, v.matrices, v.sequential, v.inline) = (4, Home::Shared, 2, 1),
     ];
     for change in changes {
         symmetric(&case, Element::F64, &change);
@@ -262,8 +270,8 @@ fn impossible_options_are_errors() {
     assert!(matches!(refused(|o| o.order = 0), MapError::Order(_)));
     assert!(matches!(refused(|o| o.variant.parallel = 1000), MapError::Variant(_)));
     assert!(matches!(refused(|o| o.variant.inline = 0), MapError::Variant(_)));
-    assert!(matches!(refused(|o| o.variant.rows = 3), MapError::Variant(_)));
-    assert!(matches!(refused(|o| (o.variant.symmetric, o.variant.rows) = (true, 2)), MapError::Variant(_)));
+    assert!(matches!(refused(|o| o.variant.rows = 11), MapError::Variant(_)));
+    assert!(matches!(refused(|o| (o.variant.symmetric, o.variant.rows) = (true, 11)), MapError::Variant(_)));
     assert!(matches!(refused(|o| (o.variant.symmetric, o.variant.fields) = (true, Home::Cache)), MapError::Variant(_)));
     // Of both targets; 2^30 wraps in a product with the default.
     let large: [fn(&mut Options); 4] = [

@@ -12,6 +12,7 @@
 
 mod format;
 pub mod system;
+mod uses;
 
 use crate::source::Span;
 

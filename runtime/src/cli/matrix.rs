@@ -82,7 +82,7 @@ pub(super) fn system(args: &ProgramArgs, path: &Path, place: Place) -> Result<(L
     let products = f64::from(ITERATIONS);
     let chosen = format(&matrix.csr, &args.matrix.format, declarations.as_ref(), choices.precision, place, products)?;
     let begin = Instant::now();
-    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program.problems[0].preconditioner)?;
+    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program)?;
     let conversion_seconds = begin.elapsed().as_secs_f64();
     Ok((loaded, System { name, matrix, stored, facts, choices, chosen, conversion_seconds }))
 }

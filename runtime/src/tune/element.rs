@@ -435,7 +435,7 @@ impl Shapes for ElementShapes {
         if self.purpose.target == Target::Host {
             return kernels;
         }
-        let lanes = node_count(self.purpose.order) * variant.parallel as usize / variant.rows.max(1) as usize;
+        let lanes = variant.lanes(self.purpose.order) * variant.parallel as usize;
         let idle = lanes.next_multiple_of(32) as f64 / lanes.max(1) as f64;
         kernels * idle * (1.0 + 0.05 * (lanes as f64 / 192.0).log2().abs())
     }

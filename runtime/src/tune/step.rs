@@ -317,7 +317,9 @@ impl Shapes for StepShapes<'_> {
                 (LANES / lanes).max(1.0) * if split > 1.0 { 1.0 } else { 2.0 }
             }
             (map::Target::Cuda, Work::Rows) => 1.0,
-            (map::Target::Cuda, Work::Fence) => 1.0 + 0.1 * (f64::from(variant.fence_lanes) / 256.0).log2().abs(),
+            (map::Target::Cuda, Work::Fence) => {
+                1.0 + 0.1 * (f64::from(variant.fence_lanes.unwrap_or(256)) / 256.0).log2().abs()
+            }
             (map::Target::Host, Work::Point) => {
                 let blocks = (size(1) / variant.tile[0] as f64).ceil() * (size(2) / variant.tile[1] as f64).ceil();
                 (PIECES / blocks).max(1.0) + 0.1 / (variant.tile[0] * variant.tile[1]) as f64

@@ -51,9 +51,10 @@ pub(super) struct Shape {
     pub face_nodes: usize,
     pub all_face_nodes: usize,
     pub components: usize,
-    /// Nodes of a lane, and lanes of an element.
+    /// Nodes of a lane, lanes of an element, and their product: rows of the matrices.
     pub rows: usize,
     pub lanes: usize,
+    pub all_rows: usize,
     /// Elements of a lane, side by side, in sequence.
     pub inline: usize,
     pub parallel: usize,
@@ -270,6 +271,7 @@ fn shape(system: &System, mesh: &Mesh, element: &Element, options: &Options) -> 
     let nodes = element.node_count();
     let all_face_nodes = 4 * element.face_node_count();
     let wide_nodes = nodes.next_multiple_of(wide);
+    let lanes = variant.lanes(element.order);
     let (mut row, mut flux_row, mut columns, mut flux_columns) =
         (wide_nodes, all_face_nodes, wide_nodes, all_face_nodes);
     if let Some(split) = Split::of(variant, element.order, wide).filter(|_| !host) {
@@ -282,7 +284,8 @@ fn shape(system: &System, mesh: &Mesh, element: &Element, options: &Options) -> 
         all_face_nodes,
         components: system.components.len(),
         rows: variant.rows as usize,
-        lanes: nodes / variant.rows as usize,
+        lanes,
+        all_rows: lanes * variant.rows as usize,
         inline,
         parallel,
         sequential,

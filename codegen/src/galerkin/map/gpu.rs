@@ -18,7 +18,7 @@ pub(super) use prepare::kernel as prepare;
 use super::Parts;
 use super::context::{Context, Shape};
 use super::rates::{NodeAt, rates};
-use super::update::{self, Registers};
+use super::update::{self, Pattern, Registers};
 use super::variant::Home;
 use super::writer::{At, Made, Writer};
 use crate::kernel::{BufferId, Cmp, Expr, LoopKind, Space, Stmt, VarId};
@@ -57,9 +57,12 @@ struct Gpu<'w, 'c, 'a, 'p> {
     group: Expr,
     /// Number of the lane in the block.
     lane: Expr,
-    /// Number of the microblock, and of its first value in the state.
     microblock: Expr,
-    own: Expr,
+    /// Nodes of the lane, the last node where it has none; and the first values there in the state.
+    row_nodes: Vec<Expr>,
+    own: Vec<Expr>,
+    /// First value of the group in the state.
+    group_first: Expr,
     /// First places of the parts that the lane reads; empty where it works on nodal values.
     segments: Vec<Expr>,
 }
@@ -73,7 +76,10 @@ pub(super) fn kernel(cx: &Context<'_>, parts: Parts<'_>) -> Made {
     let lane = w.b.bind("lane", add(mul(group.clone(), int(shape.lanes as i64)), node.clone()));
     let arrays = arrays(&mut w, &parts);
     let (microblock, segments) = (Expr::Block(0), Vec::new());
-    let mut gpu = Gpu { w: &mut w, parts, shape, arrays, node, group, lane, microblock, own: int(0), segments };
+    let (row_nodes, own, group_first) = (Vec::new(), Vec::new(), int(0));
+    let mut gpu =
+        Gpu { w: &mut w, parts, shape, arrays, node, group, lane, microblock, row_nodes, own, group_first, segments };
+    gpu.row_nodes = (0..shape.rows).map(|r| gpu.find_row_node(r)).collect();
     gpu.segments = gpu.segments();
     gpu.before();
     if shape.sequential > 1 {
@@ -109,11 +115,11 @@ fn arrays(w: &mut Writer<'_, '_>, parts: &Parts<'_>) -> Arrays {
     let tag = (parts.surface && !cx.system.boundaries.is_empty()).then(|| ints(w, "face_tag"));
     let shared = cx.variant().matrices == Home::Shared;
     let derivative = match shared && parts.volume {
-        true => w.shared("derivative_copy", 3 * s.columns * s.nodes),
+        true => w.shared("derivative_copy", 3 * s.columns * s.all_rows),
         false => w.input(cx.ids.derivative),
     };
     let lift = parts.surface.then(|| match shared {
-        true => w.shared("lift_copy", s.flux_columns * s.nodes),
+        true => w.shared("lift_copy", s.flux_columns * s.all_rows),
         false => w.input(cx.ids.lift),
     });
     Arrays { fields, flux, elements, faces: face_data, base, first_met, tag, derivative, lift }
@@ -124,9 +130,47 @@ impl Gpu<'_, '_, '_, '_> {
         self.shape.lanes * self.shape.parallel
     }
 
-    /// Node of a row of the lane.
+    /// Whether some lanes have no node in this row.
+    fn is_partial(&self, row: usize) -> bool {
+        (row + 1) * self.shape.lanes > self.shape.nodes
+    }
+
+    /// Node of a row of the lane; the last node where the lane has none.
+    fn find_row_node(&mut self, row: usize) -> Expr {
+        let node = add(self.node.clone(), int((row * self.shape.lanes) as i64));
+        if !self.is_partial(row) {
+            return node;
+        }
+        self.w.b.bind("own_node", fold::min(node, int(self.shape.nodes as i64 - 1)))
+    }
+
     fn row_node(&self, row: usize) -> Expr {
-        add(self.node.clone(), int((row * self.shape.lanes) as i64))
+        self.row_nodes[row].clone()
+    }
+
+    /// What only lanes with a node in this row do.
+    fn when_there(&mut self, row: usize, body: impl FnOnce(&mut Self)) {
+        if !self.is_partial(row) {
+            return body(self);
+        }
+        self.w.b.open_if();
+        body(self);
+        let node = add(self.node.clone(), int((row * self.shape.lanes) as i64));
+        self.w.b.close_if(fold::compare(Cmp::Lt, node, int(self.shape.nodes as i64)));
+    }
+
+    /// A value that others may be writing where the lane has no node; zero there.
+    fn load_there(&mut self, name: &str, id: usize, row: usize, index: Expr) -> VarId {
+        if !self.is_partial(row) {
+            let value = self.w.load(id, index);
+            return self.w.b.declare(name, value);
+        }
+        let var = self.w.b.declare(name, real(0.0, self.w.cx.real));
+        self.when_there(row, |gpu| {
+            let value = gpu.w.load(id, index);
+            gpu.w.b.push(Stmt::Assign(var, value));
+        });
+        var
     }
 
     fn each_value(&self) -> Vec<(usize, usize)> {
@@ -142,7 +186,8 @@ impl Gpu<'_, '_, '_, '_> {
     /// Index in the state of a node of the lane and an inline element.
     fn value(&self, r: usize, i: usize, c: usize) -> Expr {
         let s = self.shape;
-        add(self.own.clone(), int(((i * s.components + c) * s.parallel * s.nodes + r * s.lanes) as i64))
+        let along = if self.is_partial(r) { 0 } else { r * s.lanes };
+        add(self.own[r].clone(), int(((i * s.components + c) * s.parallel * s.nodes + along) as i64))
     }
 
     /// Index of a node's value in the shared fields.
@@ -180,10 +225,10 @@ impl Gpu<'_, '_, '_, '_> {
             let ids = &self.w.cx.ids;
             let (derivative, lift) = (ids.derivative, ids.lift);
             if self.parts.volume {
-                self.copy(derivative, int(0), self.arrays.derivative, 3 * s.columns * s.nodes);
+                self.copy(derivative, int(0), self.arrays.derivative, 3 * s.columns * s.all_rows);
             }
             if let Some(to) = self.arrays.lift {
-                self.copy(lift, int(0), to, s.flux_columns * s.nodes);
+                self.copy(lift, int(0), to, s.flux_columns * s.all_rows);
             }
         }
     }
@@ -200,8 +245,12 @@ impl Gpu<'_, '_, '_, '_> {
     fn run(&mut self) {
         let s = self.shape;
         let first = mul(self.microblock.clone(), int((s.microblock * s.components * s.nodes) as i64));
-        let inside = add(mul(self.group.clone(), int(s.nodes as i64)), self.node.clone());
-        self.own = self.w.b.bind("own", add(first, inside));
+        let of_group = mul(self.group.clone(), int(s.nodes as i64));
+        self.group_first = add(first.clone(), of_group.clone());
+        // Rows of which every lane has a node are found from its first one.
+        let from = |gpu: &Self, r: usize| if gpu.is_partial(r) { gpu.row_node(r) } else { gpu.node.clone() };
+        let own = (0..s.rows).map(|r| add(first.clone(), add(of_group.clone(), from(self, r)))).collect::<Vec<_>>();
+        self.own = own.into_iter().map(|own| self.w.b.bind("own", own)).collect();
         let values = self.load_fields();
         self.face_data();
         self.store_fields(values);
@@ -213,7 +262,7 @@ impl Gpu<'_, '_, '_, '_> {
         self.divide();
         let mut before = self.registers();
         if self.w.cx.variant().prefetch {
-            self.load_registers(&mut before);
+            self.load_registers(&mut before, |gpu, r| !gpu.is_partial(r));
         }
         let sums = match (self.parts.volume, self.w.cx.split.is_some()) {
             (true, _) => self.volume(),
@@ -244,17 +293,22 @@ impl Gpu<'_, '_, '_, '_> {
 
     fn store_fields(&mut self, values: Vec<Expr>) {
         let Some(fields) = self.arrays.fields else { return };
-        let mut places: Vec<Expr> = (0..self.shape.rows).map(|r| self.row_node(r)).collect();
+        let mut places = self.row_nodes.clone();
         if let Some(table) = self.split_ids().map(|ids| ids.node_places) {
             for place in &mut places {
                 let value = self.w.load(table, place.clone());
                 *place = self.w.b.bind("place", value);
             }
         }
-        for ((r, i, c), value) in self.each_sum().into_iter().zip(values) {
-            let row = int((i * self.shape.components + c) as i64);
-            let index = self.field(&self.group.clone(), row, places[r].clone());
-            self.w.put(fields, index, value);
+        let sums: Vec<_> = self.each_sum().into_iter().zip(values).collect();
+        for (r, place) in places.into_iter().enumerate() {
+            self.when_there(r, |gpu| {
+                for ((_, i, c), value) in sums.iter().filter(|((row, ..), _)| *row == r) {
+                    let row = int((i * gpu.shape.components + c) as i64);
+                    let index = gpu.field(&gpu.group, row, place.clone());
+                    gpu.w.put(fields, index, value.clone());
+                }
+            });
         }
     }
 
@@ -295,9 +349,9 @@ impl Gpu<'_, '_, '_, '_> {
     /// Entries of a matrix in the lane's row, from a column on.
     fn entries(&mut self, matrix: BufferId, number: usize, r: usize, column: &Expr) -> Vec<Expr> {
         let s = self.shape;
-        let first = int((number * s.columns * s.nodes + r * s.lanes * s.wide) as i64);
+        let first = int((number * s.columns * s.all_rows + r * s.lanes * s.wide) as i64);
         let lane = mul(self.node.clone(), int(s.wide as i64));
-        let index = add(add(mul(column.clone(), int(s.nodes as i64)), lane), first);
+        let index = add(add(mul(column.clone(), int(s.all_rows as i64)), lane), first);
         self.w.load_run(&format!("entry_{}", number + 1), matrix, index, s.wide)
     }
 
@@ -322,7 +376,10 @@ impl Gpu<'_, '_, '_, '_> {
             return self.w.load_run(&name, fields, index, s.wide);
         }
         // Rows are not padded there: entries of the matrix beyond the last column are zero, and the last value is read.
-        let first = fold::sub(self.value(0, i, c), self.node.clone());
+        let first = match self.is_partial(0) {
+            true => add(self.group_first.clone(), int(((i * s.components + c) * s.parallel * s.nodes) as i64)),
+            false => fold::sub(self.value(0, i, c), self.node.clone()),
+        };
         let state = self.w.input(self.w.cx.ids.state[0]);
         (0..s.wide)
             .map(|k| {
@@ -400,8 +457,8 @@ impl Gpu<'_, '_, '_, '_> {
         match self.arrays.fields {
             Some(fields) => {
                 let row = int((i * self.shape.components + c) as i64);
-                let place = match self.split_ids().map(|ids| ids.row_places) {
-                    Some(table) => self.row_place(table, r),
+                let place = match self.w.cx.split {
+                    Some(_) => self.row_place(r),
                     None => self.row_node(r),
                 };
                 Expr::Load(fields, Box::new(self.field(&self.group.clone(), row, place)))
@@ -414,9 +471,8 @@ impl Gpu<'_, '_, '_, '_> {
     fn stored_rates(&mut self) -> Vec<VarId> {
         let mut list = Vec::new();
         for (r, i, c) in self.each_sum() {
-            let value = self.w.load(self.parts.rate, self.value(r, i, c));
             let name = format!("rate_{}", self.w.system().components[c]);
-            list.push(self.w.b.declare(&name, value));
+            list.push(self.load_there(&name, self.parts.rate, r, self.value(r, i, c)));
         }
         list
     }
@@ -453,9 +509,13 @@ impl Gpu<'_, '_, '_, '_> {
         self.each_sum().iter().map(|_| vec![None; count]).collect()
     }
 
-    fn load_registers(&mut self, registers: &mut [Registers]) {
+    /// Loads them in rows of which every lane has a node, or in the others.
+    fn load_registers(&mut self, registers: &mut [Registers], wanted: impl Fn(&Self, usize) -> bool) {
         let Some(pattern) = self.parts.update else { return };
         for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
+            if !wanted(self, r) {
+                continue;
+            }
             // The state is at hand.
             registers[row][0] = Some(int(0));
             let index = self.value(r, i, c);
@@ -468,13 +528,20 @@ impl Gpu<'_, '_, '_, '_> {
         let Some(pattern) = self.parts.update else {
             for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
                 let index = self.value(r, i, c);
-                self.w.store(self.parts.rate, index, Expr::Var(rates[row]));
+                self.when_there(r, |gpu| gpu.w.store(gpu.parts.rate, index, Expr::Var(rates[row])));
             }
             return;
         };
         self.w.b.comment("The time step.");
-        self.load_registers(&mut registers);
-        for (row, (r, i, c)) in self.each_sum().into_iter().enumerate() {
+        self.load_registers(&mut registers, |gpu, r| !gpu.is_partial(r));
+        for r in 0..self.shape.rows {
+            self.when_there(r, |gpu| gpu.finish_row(r, pattern, rates, &mut registers));
+        }
+    }
+
+    fn finish_row(&mut self, wanted: usize, pattern: &Pattern, rates: &[VarId], registers: &mut [Registers]) {
+        self.load_registers(registers, |gpu, r| r == wanted && gpu.is_partial(r));
+        for (row, (r, i, c)) in self.each_sum().into_iter().enumerate().filter(|(_, (r, ..))| *r == wanted) {
             let state = self.own_state(r, i, c);
             let state = Expr::Var(self.w.b.bind_here("state", state));
             let mut own = std::mem::take(&mut registers[row]);

@@ -1,7 +1,7 @@
 //! What kernels need of the [symmetry](crate::galerkin::reference::symmetry) of the reference element.
 
 use super::context::Context;
-use super::variant::Variant;
+use super::variant::{Variant, pairs};
 use crate::galerkin::reference::symmetry::{Parts, entry, sign};
 use crate::kernel::Element;
 
@@ -18,7 +18,7 @@ pub(super) struct Split {
 pub(super) struct Ids {
     /// `[A, B, C, flux][lane]`: first place of the kind that the lane's rows read.
     pub segments: usize,
-    /// `[row][lane]`: place of a row's own part.
+    /// `[row][lane]`: place of a row's own part; the width of all parts where a lane has no such row.
     pub row_places: usize,
     /// Places of the values at nodes, at the nodes of faces, and of fluxes at face nodes, before parts are formed.
     pub node_places: usize,
@@ -50,14 +50,30 @@ pub(super) fn pads(parts: &Parts) -> Vec<usize> {
     (0..parts.width).filter(|place| !used.contains(place)).collect()
 }
 
-/// Kind and orbit of every row, as `[row of the lane][lane]`: rows of a lane are of one kind.
-fn rows(parts: &Parts, of_lane: usize) -> Vec<(usize, usize)> {
+/// Lanes for the rows of a kind: an even number, as [`pairs`](super::variant::pairs) says.
+fn lanes_of(count: usize, of_lane: usize) -> usize {
+    pairs(count.div_ceil(of_lane))
+}
+
+/// Lanes of an element.
+pub(super) fn lanes(parts: &Parts, of_lane: usize) -> usize {
+    parts.count.iter().map(|&count| lanes_of(count, of_lane)).sum()
+}
+
+/// Whether some lane has no row of this number.
+pub(super) fn is_partial(parts: &Parts, of_lane: usize, row: usize) -> bool {
+    parts.count.iter().any(|&count| (row + 1) * lanes_of(count, of_lane) > count)
+}
+
+/// Kind and orbit of every row, as `[row of the lane][lane]`: rows of a lane are of one kind. Lanes that are there to make
+/// a kind's number of lanes even, and the last ones of a kind, may have fewer rows.
+fn rows(parts: &Parts, of_lane: usize) -> Vec<(usize, Option<usize>)> {
     let mut lists = vec![Vec::new(); of_lane];
     for kind in 0..4 {
         let orbits = parts.orbits_of(kind);
-        let lanes = orbits.len() / of_lane;
+        let lanes = lanes_of(orbits.len(), of_lane);
         for (number, list) in lists.iter_mut().enumerate() {
-            list.extend(orbits.iter().skip(number * lanes).take(lanes).map(|&orbit| (kind, orbit)));
+            list.extend((0..lanes).map(|lane| (kind, orbits.get(number * lanes + lane).copied())));
         }
     }
     lists.concat()
@@ -73,7 +89,8 @@ pub(super) fn tables(cx: &mut Context<'_>, mut split: Split) {
     // A is odd under s, B under t; C and the lift change nothing.
     let segments = of_nodes(1).chain(of_nodes(2)).chain(of_nodes(0));
     let segments = segments.chain(lanes.iter().map(|(kind, _)| faces.first[*kind])).collect();
-    let row_places = rows.iter().map(|&(kind, orbit)| nodes.places[orbit][kind]).collect();
+    let place = |&(kind, orbit): &(usize, Option<usize>)| orbit.map_or(nodes.width, |orbit| nodes.places[orbit][kind]);
+    let row_places = rows.iter().map(place).collect();
     let (node_places, flux_places) = (nodes.point_places(), faces.point_places());
     let own_places = cx.element.face_nodes.iter().flatten().map(|&node| node_places[node]).collect();
     let origins = nodes.origins();
@@ -113,7 +130,7 @@ fn orbits(parts: &Parts, point_places: &[usize]) -> Vec<usize> {
 }
 
 /// Derivatives A, B, C and the lift, packed as [`packed`](super::tables) packs whole matrices.
-fn matrices(cx: &mut Context<'_>, nodes: &Parts, faces: &Parts, rows: &[(usize, usize)]) {
+fn matrices(cx: &mut Context<'_>, nodes: &Parts, faces: &Parts, rows: &[(usize, Option<usize>)]) {
     let [d1, d2, d3] = &cx.element.derivative;
     let a = |i, j| d1.at(i, j);
     let b = |i, j| d3.at(i, j) - d2.at(i, j);
@@ -122,7 +139,8 @@ fn matrices(cx: &mut Context<'_>, nodes: &Parts, faces: &Parts, rows: &[(usize, 
     let wide = cx.shape.wide;
     let block = |at: &dyn Fn(usize, usize) -> f64, odd: usize, columns: &Parts| {
         let mut list = vec![0.0; rows.len() * columns.longest];
-        for (row, &(kind, orbit)) in rows.iter().enumerate() {
+        let there = rows.iter().enumerate().filter_map(|(row, &(kind, orbit))| Some((row, kind, orbit?)));
+        for (row, kind, orbit) in there {
             for (column, other) in columns.orbits_of(kind ^ odd).into_iter().enumerate() {
                 let value = entry(at, (&nodes.orbits[orbit], kind), (&columns.orbits[other], kind ^ odd));
                 list[(column / wide * rows.len() + row) * wide + column % wide] = value;
@@ -135,4 +153,30 @@ fn matrices(cx: &mut Context<'_>, nodes: &Parts, faces: &Parts, rows: &[(usize, 
     let real = cx.options.precision;
     cx.ids.derivative = cx.constant("derivative_blocks", real, derivative);
     cx.ids.lift = cx.constant("lift_blocks", real, lift);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every part has one row, and two neighbouring lanes always read the same parts.
+    #[test]
+    fn rows_cover_the_parts_and_lanes_come_in_pairs() {
+        for (order, of_lane) in (1..=9).flat_map(|order| [1, 2, 3].map(|of_lane| (order, of_lane))) {
+            let parts = Parts::of_nodes(order, 4);
+            let list = rows(&parts, of_lane);
+            let lanes = lanes(&parts, of_lane);
+            assert_eq!(list.len(), lanes * of_lane);
+            let mut found: Vec<usize> =
+                list.iter().filter_map(|&(kind, orbit)| Some(parts.places[orbit?][kind])).collect();
+            found.sort_unstable();
+            let mut places = parts.point_places();
+            places.sort_unstable();
+            assert_eq!(found, places, "{order}, {of_lane}");
+            for (row, kinds) in list.chunks(lanes).enumerate() {
+                assert!(kinds.chunks(2).all(|pair| pair.len() == 2 && pair[0].0 == pair[1].0), "{order}, {of_lane}");
+                assert_eq!(kinds.iter().any(|(_, orbit)| orbit.is_none()), is_partial(&parts, of_lane, row));
+            }
+        }
+    }
 }

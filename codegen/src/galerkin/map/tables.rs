@@ -46,18 +46,19 @@ pub(super) fn reference(cx: &mut Context<'_>) {
     }
 }
 
-/// A matrix as kernels read it. GPU: `[column / wide][row][column % wide]`, so that lanes (rows) load neighbouring vectors;
+/// A matrix as kernels read it. GPU: `[column / wide][row][column % wide]`, so that lanes (rows) load neighbouring vectors,
+/// with rows of zeros where lanes have none;
 /// host: row by row.
 fn packed(cx: &Context<'_>, matrix: &Matrix) -> Vec<f64> {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     if cx.options.target == Target::Host {
         return (0..rows * columns).map(|n| matrix.at(n / columns, n % columns)).collect();
     }
-    let wide = cx.shape.wide;
-    let mut list = vec![0.0; rows * columns.next_multiple_of(wide)];
+    let (wide, all_rows) = (cx.shape.wide, cx.shape.all_rows);
+    let mut list = vec![0.0; all_rows * columns.next_multiple_of(wide)];
     for row in 0..rows {
         for column in 0..columns {
-            list[(column / wide * rows + row) * wide + column % wide] = matrix.at(row, column);
+            list[(column / wide * all_rows + row) * wide + column % wide] = matrix.at(row, column);
         }
     }
     list

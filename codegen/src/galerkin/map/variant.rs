@@ -5,7 +5,7 @@
 //! the sums of `inline` elements in registers, so that a loaded matrix entry is used for all their components. On the
 //! host a block is a pack of `parallel` elements, one per SIMD lane, and `inline` nodes share a load of the field.
 
-use super::symmetric::Split;
+use super::symmetric::{self, Split};
 use super::{MapError, Target};
 use crate::galerkin::reference::symmetry::Parts;
 use crate::galerkin::reference::{face_node_count, node_count};
@@ -26,7 +26,7 @@ pub struct Variant {
     pub parallel: u32,
     /// Elements of a lane (w_i); on the host: nodes at once.
     pub inline: u32,
-    /// Nodes of a lane on a GPU, a divisor of their number: a value from shared memory is used for so many rows.
+    /// Nodes of a lane on a GPU: a value from shared memory is used for so many rows.
     pub rows: u32,
     /// Microblocks of a block, one after another (w_s).
     pub sequential: u32,
@@ -57,6 +57,12 @@ pub enum Fusion {
     Two,
     /// Volume, surface, update.
     Three,
+}
+
+/// Lanes rounded up to an even number. Two neighbouring lanes that read the same words of shared memory get them in half the
+/// passes, but only if all pairs of a warp do: elements, and kinds of parts, therefore begin at an even lane.
+pub(super) fn pairs(lanes: usize) -> usize {
+    lanes.next_multiple_of(2)
 }
 
 /// A memory.
@@ -215,6 +221,15 @@ impl Variant {
         self.parallel as usize * self.inline as usize
     }
 
+    /// Lanes of an element on a GPU.
+    pub fn lanes(&self, order: usize) -> usize {
+        let rows = self.rows.max(1) as usize;
+        match self.symmetric {
+            true => symmetric::lanes(&Parts::of_nodes(order, 1), rows),
+            false => pairs(node_count(order).div_ceil(rows)),
+        }
+    }
+
     /// Shared memory of a block for fields, fluxes and (if they are there) matrices, without the small records.
     pub fn shared_bytes(&self, purpose: &Purpose) -> u64 {
         let nodes = node_count(purpose.order);
@@ -227,7 +242,8 @@ impl Variant {
         }
         let field = if self.fields == Home::Shared { row } else { 0 };
         let per_element = purpose.components * (faces + field) + 48;
-        let matrices = if self.matrices == Home::Shared { (3 * columns + face_columns) * nodes } else { 0 };
+        let rows = self.lanes(purpose.order) * self.rows.max(1) as usize;
+        let matrices = if self.matrices == Home::Shared { (3 * columns + face_columns) * rows } else { 0 };
         (self.microblock() * per_element + matrices) as u64 * purpose.precision.bytes()
     }
 
@@ -258,21 +274,15 @@ impl Variant {
             };
         }
         let nodes = node_count(purpose.order);
-        if !nodes.is_multiple_of(self.rows as usize) {
+        if self.rows as usize > nodes {
             return refuse(format!("{} rows a lane of {nodes} nodes", self.rows));
         }
-        if self.symmetric {
-            if self.fields != Home::Shared {
-                return refuse("parts of fields are formed in shared memory".into());
-            }
-            let parts = Parts::of_nodes(purpose.order, 1);
-            if let Some(count) = parts.count.iter().find(|count| !count.is_multiple_of(self.rows as usize)) {
-                return refuse(format!("{} rows a lane of {count} parts of a kind", self.rows));
-            }
+        if self.symmetric && self.fields != Home::Shared {
+            return refuse("parts of fields are formed in shared memory".into());
         }
         // The energy has a lane a node.
-        let lanes = nodes * self.parallel as usize;
-        if lanes > 1024 || lanes / (self.rows as usize) < 2 {
+        let lanes = self.lanes(purpose.order).max(nodes) * self.parallel as usize;
+        if lanes > 1024 {
             return refuse(format!("a block of {lanes} lanes"));
         }
         let bytes = self.shared_bytes(purpose);

@@ -19,11 +19,16 @@
 use super::nodes::{tetrahedron, triangle};
 use crate::galerkin::mesh::FACE_VERTICES;
 
+/// Vectors of 16 bytes that the banks of a GPU's shared memory hold side by side.
+pub const BANKS: usize = 8;
+
 /// Vertices exchanged by s and by t.
 const SWAPS: [[usize; 4]; 2] = [[1, 0, 2, 3], [0, 1, 3, 2]];
 
-/// How the parts of a field on some points are stored: the four kinds one after another, each from a multiple of the width
-/// of a vector on, the longest one last, so that as many columns may be read from the start of any of them.
+/// How the parts of a field on some points are stored: the four kinds one after another, the longest one last, so that as
+/// many columns may be read from the start of any of them. Each begins at a vector of even number, and no two at the same
+/// one modulo [`BANKS`]: lanes of one warp that read the same column of different kinds, and those of a neighbouring
+/// element, whose parts begin an odd number of vectors on, then use different banks of the shared memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
     /// Points of every orbit: a point, its images under s, t and both (the same ones again where it lies on a plane of
@@ -70,14 +75,10 @@ impl Parts {
             orbits.push(orbit);
         }
         let count = [0, 1, 2, 3].map(|kind: usize| has.iter().filter(|has| has[kind]).count());
-        let mut order = [0, 1, 2, 3];
-        order.sort_by_key(|&kind| (count[kind], kind));
-        let (mut first, mut end) = ([0; 4], 0);
-        for kind in order {
-            first[kind] = end;
-            end += count[kind].next_multiple_of(wide);
-        }
-        let longest = count[order[3]].next_multiple_of(wide);
+        let vectors = count.map(|count: usize| count.div_ceil(wide));
+        let (first, width) = starts(vectors);
+        let (first, end) = (first.map(|vector| vector * wide), width * wide);
+        let longest = vectors.iter().max().copied().unwrap_or(0) * wide;
         let mut next = first;
         let mut places = Vec::new();
         for has in &has {
@@ -148,6 +149,24 @@ impl Parts {
     pub fn orbits_of(&self, kind: usize) -> Vec<usize> {
         (0..self.orbits.len()).filter(|&orbit| self.has[orbit][kind]).collect()
     }
+}
+
+/// First vectors of kinds with so many vectors, and the end of the last: the shortest of all orders with the longest last.
+fn starts(vectors: [usize; 4]) -> ([usize; 4], usize) {
+    let mut sorted = [0, 1, 2, 3];
+    sorted.sort_by_key(|&kind| (vectors[kind], kind));
+    let [a, b, c, last] = sorted;
+    let orders = [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]];
+    let place = |[a, b, c]: [usize; 3]| {
+        let (mut first, mut end, mut taken) = ([0; 4], 0, Vec::new());
+        for kind in [a, b, c, last] {
+            first[kind] = (end..).find(|at| at % 2 == 0 && !taken.contains(&(at % BANKS))).unwrap_or(end);
+            taken.push(first[kind] % BANKS);
+            end = first[kind] + vectors[kind];
+        }
+        (first, end)
+    };
+    orders.map(place).into_iter().min_by_key(|(_, end)| *end).unwrap_or(([0; 4], 0))
 }
 
 /// An entry of a matrix between parts: of the kind `kind` of an orbit of rows, on the kind `other` of an orbit of columns.
@@ -228,6 +247,9 @@ mod tests {
                     places.sort_unstable();
                     assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
                     assert!(parts.first.iter().all(|first| first % wide == 0 && first + parts.longest <= parts.width));
+                    let mut banks = parts.first.map(|first| first / wide % BANKS);
+                    banks.sort_unstable();
+                    assert_eq!(banks, [0, 2, 4, 6], "{order}, {wide}");
                     for (kind, count) in parts.count.iter().enumerate() {
                         let own: Vec<usize> =
                             parts.orbits_of(kind).iter().map(|&orbit| parts.places[orbit][kind]).collect();

@@ -2,9 +2,9 @@
 
 use super::Gpu;
 use crate::galerkin::map::rates::{NodeAt, source};
-use crate::galerkin::map::symmetric::Ids;
+use crate::galerkin::map::symmetric::{Ids, is_partial};
 use crate::galerkin::map::writer::At;
-use crate::kernel::{BufferId, Expr, LoopKind, Stmt, VarId};
+use crate::kernel::{BufferId, Cmp, Expr, LoopKind, Stmt, VarId};
 use crate::map::fold::{self, add, int, mul, real, sub};
 
 impl Gpu<'_, '_, '_, '_> {
@@ -76,15 +76,36 @@ impl Gpu<'_, '_, '_, '_> {
     }
 
     fn divide_rows(&mut self, array: BufferId, (table, orbits): (usize, usize), of_flux: bool) {
+        let of_task = self.rows_of_task(orbits);
         let var = self.w.b.open_loop("task");
         let count = int(orbits as i64);
-        let row = self.w.b.bind("row", fold::div(Expr::Var(var), count.clone()));
+        let row = mul(fold::div(Expr::Var(var), count.clone()), int(of_task as i64));
+        let row = self.w.b.bind("row", row);
         let orbit = self.w.b.bind("orbit", fold::rem(Expr::Var(var), count));
         let mut places = Vec::new();
         for n in 0..8 {
             let place = self.w.load(table, add(orbit.clone(), int((n * orbits) as i64)));
             places.push(Expr::Var(self.w.b.bind_here("place", place)));
         }
+        for n in 0..of_task {
+            self.divide_orbit(array, &add(row.clone(), int(n as i64)), &places, of_flux);
+        }
+        let body = self.w.b.close();
+        let tasks = int((self.each_value().len() / of_task * orbits) as i64);
+        let (from, step) = (self.node.clone(), self.shape.lanes as i64);
+        self.w.b.push(Stmt::For { var, from, to: tasks, step, kind: LoopKind::Sequential, body });
+    }
+
+    /// Rows that a lane divides with the places of an orbit it has loaded: the divisor of their number that takes the fewest
+    /// accesses, eight for the places and eight a row.
+    fn rows_of_task(&self, orbits: usize) -> usize {
+        let rows = self.each_value().len();
+        let divisors = (1..=rows).filter(|n| rows.is_multiple_of(*n));
+        let accesses = |n: &usize| (rows / n * orbits).div_ceil(self.shape.lanes) * (8 + 8 * n);
+        divisors.min_by_key(accesses).unwrap_or(1)
+    }
+
+    fn divide_orbit(&mut self, array: BufferId, row: &Expr, places: &[Expr], of_flux: bool) {
         let mut values = Vec::new();
         for place in &places[..4] {
             let index = self.place(of_flux, row.clone(), place.clone());
@@ -105,10 +126,6 @@ impl Gpu<'_, '_, '_, '_> {
             let index = self.place(of_flux, row.clone(), places[4 + kind].clone());
             self.w.put(array, index, part);
         }
-        let body = self.w.b.close();
-        let tasks = int((self.each_value().len() * orbits) as i64);
-        let (from, step) = (self.node.clone(), self.shape.lanes as i64);
-        self.w.b.push(Stmt::For { var, from, to: tasks, step, kind: LoopKind::Sequential, body });
     }
 
     /// Gradients that belong to the derivatives A, B and C.
@@ -129,10 +146,26 @@ impl Gpu<'_, '_, '_, '_> {
         list
     }
 
-    /// The place of the part of a row of the lane.
-    pub(super) fn row_place(&mut self, table: usize, r: usize) -> Expr {
+    /// The place of the part of a row of the lane as the table has it.
+    fn place_of_row(&mut self, r: usize) -> Expr {
+        let table = self.split_ids().expect("parts are worked on").row_places;
         let index = add(self.node.clone(), int((r * self.shape.lanes) as i64));
         self.w.load(table, index)
+    }
+
+    /// Whether some lanes have no part in this row, and the width of all parts, which then is their place.
+    fn no_part(&self, r: usize) -> Option<i64> {
+        let split = self.w.cx.split.as_ref()?;
+        is_partial(&split.nodes, self.shape.rows, r).then_some(split.nodes.width as i64)
+    }
+
+    /// The place of the part of a row of the lane, some place where it has none.
+    pub(super) fn row_place(&mut self, r: usize) -> Expr {
+        let place = self.place_of_row(r);
+        match self.no_part(r) {
+            Some(width) => fold::min(place, int(width - 1)),
+            None => place,
+        }
     }
 
     /// Sums of parts, before anything is added.
@@ -145,18 +178,25 @@ impl Gpu<'_, '_, '_, '_> {
 
     /// Rates at the nodes of the lane from the parts of all lanes; with what does not come from parts.
     pub(super) fn unite(&mut self, sums: Vec<VarId>) -> Vec<VarId> {
-        let Some(Ids { row_places, back_places, back_weights, .. }) = self.split_ids() else { return sums };
-        let (row_places, back_places, back_weights) = (*row_places, *back_places, *back_weights);
+        let Some(Ids { back_places, back_weights, .. }) = self.split_ids() else { return sums };
+        let (back_places, back_weights) = (*back_places, *back_weights);
         let s = self.shape;
         let fields = self.arrays.fields.expect("parts are formed in shared memory");
         self.w.barrier();
         self.w.b.comment("From parts to nodes.");
         for r in 0..s.rows {
-            let place = self.row_place(row_places, r);
+            let place = self.place_of_row(r);
             let place = self.w.b.bind("place", place);
+            let there = self.no_part(r).map(|width| fold::compare(Cmp::Lt, place.clone(), int(width)));
+            if there.is_some() {
+                self.w.b.open_if();
+            }
             for (n, (_, i, c)) in self.each_sum().into_iter().enumerate().filter(|(_, (row, ..))| *row == r) {
                 let index = self.field(&self.group, int((i * s.components + c) as i64), place.clone());
                 self.w.put(fields, index, Expr::Var(sums[n]));
+            }
+            if let Some(there) = there {
+                self.w.b.close_if(there);
             }
         }
         self.w.barrier();
@@ -190,7 +230,8 @@ impl Gpu<'_, '_, '_, '_> {
     fn sources(&mut self, r: usize, i: usize) -> Vec<Option<Expr>> {
         let s = self.shape;
         if !self.parts.volume {
-            return (0..s.components).map(|c| Some(self.w.load(self.parts.rate, self.value(r, i, c)))).collect();
+            let load = |c| Some(Expr::Var(self.load_there("rate", self.parts.rate, r, self.value(r, i, c))));
+            return (0..s.components).map(load).collect();
         }
         if self.w.cx.forms.sources.iter().all(Option::is_none) {
             return vec![None; s.components];
