@@ -7,6 +7,7 @@
 #   PROGRAMS      folder with pressure_correction.kw
 #   OUT           folder for logs, stores and the kernel cache: below it, tune is made anew
 #   BACKEND       cuda; or host, at smaller sizes and in more time
+# BUDGET is the seconds of each of the two tunes that race (30; on the host 60).
 # LIMIT is the seconds that all may take (230; on the host 900): what would not fit any more is left out, and said so.
 # Everything that was printed is in OUT/tune/*.txt and *.log, every measurement in OUT/tune/stores: a line of JSON each.
 set -u
@@ -15,9 +16,9 @@ rm -rf "$out"
 mkdir -p "$out/stores"
 export KERNELWRIGHT_CACHE="$out/cache"
 if [ "$backend" = cuda ]; then
-    small="256 256 128" large="1024 1024 128" budget=30 long=22 short=10 scale=0.1 limit=${LIMIT-230}
+    small="256 256 128" large="1024 1024 128" budget=${BUDGET-30} long=22 short=10 scale=0.1 limit=${LIMIT-230}
 else
-    small="128 128 64" large="256 256 128" budget=60 long=90 short=15 scale=0.01 limit=${LIMIT-900}
+    small="128 128 64" large="256 256 128" budget=${BUDGET-60} long=90 short=15 scale=0.01 limit=${LIMIT-900}
 fi
 begin=$(date +%s)
 
