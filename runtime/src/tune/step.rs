@@ -64,21 +64,28 @@ impl Mapping {
         map::map_each(program, &options, &own).map_err(|error| error.to_string())
     }
 
+    /// What can be chosen for a step; empty where nothing can.
+    pub fn parts(&self, program: &Program, step: Step) -> Vec<Part> {
+        Variant::parts(self.target, &program.operator.space, element_of(self.precision), work_of(program, step))
+    }
+
     /// The candidates of a step.
     pub fn space(&self, program: &Program, step: Step) -> Space<Variant> {
-        let work = match step {
-            Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
-            Step::Fence(_) => Work::Fence,
-        };
-        let space = &program.operator.space;
-        let element = element_of(self.precision);
-        let parts = Variant::parts(self.target, space, element, work);
+        let (space, element, work) = (&program.operator.space, element_of(self.precision), work_of(program, step));
+        let parts = self.parts(program, step);
         let products = match step {
             Step::Sweep(number) => program.sweeps[number].values.iter().filter(|value| value.kind.gathers()).count(),
             Step::Fence(_) => 0,
         };
         let shapes = StepShapes { target: self.target, space, work, element, products };
         Space::new(&shapes, Variant::for_space(self.target, space), parts)
+    }
+}
+
+fn work_of(program: &Program, step: Step) -> Work {
+    match step {
+        Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
+        Step::Fence(_) => Work::Fence,
     }
 }
 
