@@ -274,7 +274,12 @@ impl Build<'_> {
             [] => false,
             [word] => self.word(word, "what is done with columns that are too far", &["escape"]).map(|_| true)?,
             _ => {
-                self.report("arguments", span, "`delta` takes a width, a base, `from` and `escape`, in this order", help);
+                self.report(
+                    "arguments",
+                    span,
+                    "`delta` takes a width, a base, `from` and `escape`, in this order",
+                    help,
+                );
                 return None;
             }
         };
