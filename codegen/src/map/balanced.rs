@@ -135,7 +135,9 @@ fn parts(cx: &Context, sweep: SweepId, product: &Product, layout: &Layout, ahead
     let found = parts.add_up();
     parts.join(&found);
     let blocks = layout.entries.div_ceil(TILE);
-    Ok(eval.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index))
+    let (mut kernel, args) = eval.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index);
+    kernel.hold(cx.options.variant.resident);
+    Ok((kernel, args))
 }
 
 impl Parts<'_, '_, '_, '_> {

@@ -33,7 +33,8 @@ pub(super) fn resident(cx: &Context, sweep: &Sweep, sharing: u32, block: u32) ->
     let of = |product: &Product| rows.layout_of(product.companion).map(|found| found.0);
     let large = |layout: &Layout| {
         let known = layout.starts() == Starts::Even && !layout.format.lengths;
-        !known && together(cx, layout, u64::from(sharing)) >= LARGE
+        let sharing = u64::from(sharing);
+        !known && !layout.is_brief(sharing) && together(cx, layout, sharing) >= LARGE
     };
     let formed = products(sweep).into_iter().filter(|product| !cx.ahead.contains_key(&product.value));
     let any = formed.filter_map(|product| of(&product)).any(large);

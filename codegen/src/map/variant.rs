@@ -149,8 +149,7 @@ impl Variant {
             Space::Axes(_) => usual,
             Space::Rows(rows) => {
                 let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
-                // Columns of very unequal rows are anywhere: the operand has use of all the cache there is.
-                let row_once = rows.layout.is_cut();
+                let row_once = target == Target::Cuda && rows.layout.reads_once();
                 Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), row_once, ..usual }
             }
         }
