@@ -388,6 +388,9 @@ fn arranged(
     if size == 0 {
         return Err(FormatError::Empty);
     }
+    if format.has_ragged_slots() {
+        return Err(FormatError::Ragged { format: format.name.clone() });
+    }
     let order = super::order::order(format.order, lengths);
     let entries: u64 = lengths.iter().sum();
     let most_aligned = distances.iter().map(Vec::len).max().unwrap_or(0) as u64;

@@ -132,6 +132,12 @@ pub enum FormatError {
     /// No elements.
     #[error("a matrix without rows or columns has nothing to store")]
     Empty,
+    /// Rows that may be longer than the one before, slot by slot: the language refuses such a format.
+    #[error("format `{format}` stores slot by slot rows that are not sorted as a whole")]
+    Ragged {
+        /// The format's name.
+        format: String,
+    },
     /// A column that the format cannot write.
     #[error("format `{format}` cannot store column {column} of row {row}: it is too far from its base; add `escape`")]
     TooFar {

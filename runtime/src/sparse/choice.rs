@@ -61,8 +61,8 @@ pub fn formats(program: Option<&Program>) -> Vec<Format> {
 const HEIGHTS: [u64; 4] = [16, 32, 64, 128];
 const WINDOWS: [Option<u64>; 3] = [Some(512), Some(16_384), None];
 
-/// A format in other shapes: chunks of other heights, other windows of sorted rows. Their names say which, as in
-/// `sell_c_sigma/64` and `sell_c_sigma/window=none`.
+/// A format in other shapes that it allows: chunks of other heights, other windows of sorted rows. Their names say which,
+/// as in `sell_c_sigma/64` and `sell_c_sigma/window=none`.
 pub fn shapes(format: &Format) -> Vec<Format> {
     let named = |ending: String, change: &dyn Fn(&mut Format)| {
         let mut shape = Format { name: format!("{}/{ending}", format.name), ..format.clone() };
@@ -83,6 +83,7 @@ pub fn shapes(format: &Format) -> Vec<Format> {
             named(format!("window={word}"), &|format| format.order = Order::Sorted { window })
         }));
     }
+    shapes.retain(|shape| !shape.has_ragged_slots());
     shapes
 }
 

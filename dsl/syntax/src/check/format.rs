@@ -274,7 +274,12 @@ impl Build<'_> {
             [] => false,
             [word] => self.word(word, "what is done with columns that are too far", &["escape"]).map(|_| true)?,
             _ => {
-                self.report("arguments", span, "`delta` takes a width, a base, `from` and `escape`, in this order", help);
+                self.report(
+                    "arguments",
+                    span,
+                    "`delta` takes a width, a base, `from` and `escape`, in this order",
+                    help,
+                );
                 return None;
             }
         };
@@ -372,10 +377,7 @@ impl Build<'_> {
             }
             _ => {}
         }
-        let outside = self.format.nest.iter().position(|level| *level == Level::Slot);
-        let rows = self.format.nest.iter().position(|level| matches!(level, Level::Row | Level::Chunk));
-        let grows = self.format.padding != Padding::Matrix && self.format.order != Order::Sorted { window: None };
-        if self.format.height != Height::All && outside < rows && grows {
+        if self.format.has_ragged_slots() {
             let message = "with `slot` outside, a row must not be longer than the one before it";
             let help = "sort all rows with `sort(length, descending)`, or pad them with `pad(matrix)`";
             self.report("format-order", store, message, help);

@@ -42,6 +42,17 @@ pub struct Format {
     pub coding: Coding,
 }
 
+impl Format {
+    /// Whether `slot` is outside although a row, or chunk, may be longer than the one before it. What has a slot are then
+    /// not the first so many, and nothing says where a cell is.
+    pub fn has_ragged_slots(&self) -> bool {
+        let outside = self.nest.iter().position(|level| *level == Level::Slot);
+        let rows = self.nest.iter().position(|level| matches!(level, Level::Row | Level::Chunk));
+        let grows = self.padding != Padding::Matrix && self.order != Order::Sorted { window: None };
+        self.height != Height::All && outside < rows && grows
+    }
+}
+
 /// Order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {

@@ -30,8 +30,8 @@ struct Entered {
     code: String,
     /// Its time, or why it failed, if an earlier tune measured this code.
     known: Option<Result<f64, String>>,
-    /// Its check and its compilation.
-    ready: Receiver<Result<(), String>>,
+    /// Its check and its compilation, if they were begun.
+    ready: Option<Receiver<Result<(), String>>>,
     /// What came of them.
     checked: Option<Result<(), String>>,
 }
@@ -43,17 +43,24 @@ impl Tuner<'_, '_, '_> {
         let exhaustive = self.session.options.strategy == Choice::Exhaustive;
         let most = if exhaustive { usize::MAX } else { SCHEDULES[0] };
         let plans: Vec<usize> = std::iter::once(self.planned.chosen).chain(self.rivals()).take(most).collect();
-        let mut entered = plans.into_iter().map(|plan| self.enter(plan)).collect::<Result<Vec<_>, Error>>()?;
-        if !self.session.workshop.beside() {
+        let beside = self.session.workshop.beside();
+        let mut entered = Vec::new();
+        for plan in plans {
+            entered.push(self.enter(plan)?);
+            if !beside && let [default] = entered.as_mut_slice() {
+                // There has to be a default: where cores are few, nothing else is compiled before it.
+                self.check(default);
+            }
+        }
+        if !beside {
             // Where compiling disturbs measuring, it is done before; what takes too long is left out.
             entered.iter_mut().for_each(|one| self.check(one));
             self.session.workshop.drop_all();
         }
         let (mut default, mut trials, mut near) = (None, Vec::new(), Vec::new());
         for mut one in entered {
-            let late = self.session.at(FIRST).is_some_and(|until| Instant::now() >= until);
             // A time that is known costs nothing.
-            if default.is_some() && one.known.is_none() && (late || self.session.over()) {
+            if default.is_some() && one.known.is_none() && (self.late() || self.session.over()) {
                 continue;
             }
             let Some(result) = self.time_schedule(&mut one, &mut default)? else { continue };
@@ -98,17 +105,26 @@ impl Tuner<'_, '_, '_> {
         let code = key::code(self.session.target, &module.kernels);
         let known = self.session.recall(Kind::Iteration, &about.schedule.name, &code);
         let known = known.map(|record| record.seconds.ok_or_else(|| record.reason.clone()));
+        let needed = plan == self.planned.chosen || (known.is_none() && !self.late());
         let solvers = &self.builder.loaded().program.solvers;
         let checked = Some((solvers.clone(), self.problem.solver, self.problem.preconditioner.clone()));
-        Ok(Entered { plan, code, known, ready: self.prepare(plan, &[], checked), checked: None })
+        let ready = needed.then(|| self.prepare(plan, &[], checked));
+        Ok(Entered { plan, code, known, ready, checked: None })
+    }
+
+    /// Whether no further schedule is timed.
+    fn late(&self) -> bool {
+        self.session.at(FIRST).is_some_and(|until| Instant::now() >= until)
     }
 
     /// Waits for the check of a schedule; as long as it takes for the default, which there has to be.
     fn check(&mut self, one: &mut Entered) {
         let until = if one.plan == self.planned.chosen { None } else { self.session.at(FIRST) };
-        if one.checked.is_none() {
+        if one.checked.is_none()
+            && let Some(ready) = &one.ready
+        {
             let stage = Stage::named(&self.planned.plans[one.plan].schedule.name);
-            one.checked = self.session.wait(&one.ready, until, &stage);
+            one.checked = self.session.wait(ready, until, &stage);
         }
     }
 
