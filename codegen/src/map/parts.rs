@@ -76,7 +76,8 @@ impl Variant {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
                 vec![Part::new("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
             }
-            (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
+            (Target::Host, Work::Rows) => vec![Part::new("row_unroll", ["auto", "1", "2", "4", "8"])],
+            (Target::Host, Work::Fence) => Vec::new(),
         };
         let parts = parts.into_iter().chain(of_size(target, space, precision, work));
         parts.filter(|part| part.values.len() > 1).collect()

@@ -214,15 +214,14 @@ impl<'a> Eval<'a, '_> {
 
     /// How the loop over slots may run.
     fn slot_loop(&self, layout: &Layout, contiguous: bool, sums: &[VarId]) -> LoopKind {
-        match self.cx.options.target {
-            super::Target::Cuda => match self.cx.options.variant.row_unroll.unwrap_or(UNROLLED) {
-                0 | 1 => LoopKind::Sequential,
-                n => LoopKind::Unroll(n),
-            },
-            super::Target::Host if contiguous && layout.entries >= SIMD_SLOTS * layout.size => {
+        let cuda = self.cx.options.target == super::Target::Cuda;
+        match self.cx.options.variant.row_unroll.or(cuda.then_some(UNROLLED)) {
+            Some(0 | 1) => LoopKind::Sequential,
+            Some(n) => LoopKind::Unroll(n),
+            None if contiguous && layout.entries >= SIMD_SLOTS * layout.size => {
                 LoopKind::Simd(sums.to_vec())
             }
-            super::Target::Host => LoopKind::Sequential,
+            None => LoopKind::Sequential,
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Session<'w> {
     counted: usize,
     /// Longest of the last times in the workshop.
     compile: Duration,
+    /// Shortest time in which a finalist was loaded.
+    load: Option<Duration>,
     interrupted: bool,
     watch: Watch<'w>,
     agreed: BTreeSet<String>,
@@ -87,6 +89,14 @@ impl Stage {
 const ALIKE: f64 = 0.01;
 /// Share of a budget that is left to the final, where whole iterations meet.
 const FINAL: f64 = 0.2;
+/// Finalists for which there is time in any case, sampling included, and the share of a budget that this may take.
+const FINALISTS: (u32, f64) = (4, 0.5);
+
+/// How much of a budget is left to a final whose finalists take so long to load.
+fn kept(budget: Duration, load: Duration) -> Duration {
+    let (finalists, most) = FINALISTS;
+    (load * finalists).min(budget.mul_f64(most)).max(budget.mul_f64(FINAL))
+}
 
 impl<'w> Session<'w> {
     /// Begins; the store is read.
@@ -117,6 +127,7 @@ impl<'w> Session<'w> {
             until,
             counted: 0,
             compile: Duration::ZERO,
+            load: None,
             interrupted: false,
             watch,
             agreed: BTreeSet::new(),
@@ -195,6 +206,21 @@ impl<'w> Session<'w> {
     /// Whether something that takes so long still ends in time.
     pub fn fits(&self, takes: Duration) -> bool {
         !self.interrupted && self.until.is_none_or(|until| Instant::now() + takes <= until)
+    }
+
+    /// Learns how long a finalist takes to be loaded and run first: inputs of large problems take seconds to reach a device.
+    /// Searching ends early enough for several.
+    pub fn loaded(&mut self, took: Duration) {
+        let load = self.load.map_or(took, |load| load.min(took));
+        self.load = Some(load);
+        if let (Some(until), Some(budget)) = (self.until, self.options.budget) {
+            self.search_until = Some(until - kept(budget, load));
+        }
+    }
+
+    /// Whether another finalist can still be loaded.
+    pub fn loads(&self) -> bool {
+        self.fits(self.load.unwrap_or_default())
     }
 
     /// Whether what is not measured yet should be dropped.
@@ -403,5 +429,18 @@ impl<'w> Session<'w> {
         drop(self);
         let backend = shared.into_inner().unwrap_or_else(|shared| Box::new(shared));
         (report, backend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_problems_keep_more_time_for_the_final() {
+        let [ms, s] = [Duration::from_millis, Duration::from_secs];
+        assert_eq!(kept(s(60), ms(10)), s(12));
+        assert_eq!(kept(s(22), ms(1500)), s(6));
+        assert_eq!(kept(s(10), s(10)), s(5));
     }
 }

@@ -321,6 +321,11 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             wanted.into_iter().map(|(plan, variant)| (self.prepare(plan, &variant, None), plan, variant)).collect();
         for (ready, plan, variant) in ready {
             let stage = Stage::named("the final");
+            if !self.session.loads() {
+                let name = &self.planned.plans[plan].schedule.name;
+                self.notices.push(format!("{name} was left out of the final: there was no time to load it"));
+                continue;
+            }
             if self.session.wait(&ready, self.session.until(), &stage).is_none() && self.session.stopped() {
                 break;
             }

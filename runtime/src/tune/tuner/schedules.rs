@@ -159,7 +159,9 @@ impl Tuner<'_, '_, '_> {
     }
 
     fn first_run(&mut self, one: &Entered, default: &mut Option<Runner>) -> Result<Result<f64, String>, Error> {
+        let begin = Instant::now();
         let mut runner = self.runner(one.plan, &[])?;
+        self.session.loaded(begin.elapsed());
         let Some(other) = default else {
             let seconds = match &one.known {
                 Some(Ok(seconds)) => Ok(*seconds),
