@@ -42,6 +42,9 @@ pub struct Variant {
     pub gather: u32,
     /// Work on even and odd parts of the fields, on which matrices are blocks of a quarter of the rows and columns.
     pub symmetric: bool,
+    /// The derivatives along the three reference coordinates one after the other: a third of their sums in registers at a
+    /// time. By parts each reads other values anyway; nodal values are read three times.
+    pub turns: bool,
     /// Load the registers of the time step before the long loops rather than after.
     pub prefetch: bool,
     /// Blocks that a multiprocessor should hold at least.
@@ -114,6 +117,7 @@ impl Variant {
             unroll: 1,
             gather: 2,
             symmetric: false,
+            turns: false,
             prefetch: false,
             resident: None,
         };
@@ -196,6 +200,7 @@ impl Variant {
         list.extend([1, 4].map(|gather| Variant { gather, ..*base }));
         list.extend([2, 4].map(|unroll| Variant { unroll, ..*base }));
         list.push(Variant { prefetch: true, ..*base });
+        list.push(Variant { turns: !base.turns, ..*base });
         // Registers that a lane may have at most, as blocks that a multiprocessor should hold then.
         let warps = (base.parallel as usize * nodes / base.rows as usize).div_ceil(WARP);
         let resident = |registers: usize| (WARPS_AT_ONE_REGISTER / registers / 4 * 4 / warps) as u32;
