@@ -157,8 +157,17 @@ impl Variant {
             _ => Geometry::Stored,
         };
         let mut variant = Variant { parallel, inline, symmetric, geometry, ..base };
+        // Two rows share what they read, where their sums fit; by parts in blocks of one element, whose few warps wait
+        // little at barriers. At order 6, whose kinds of parts do not fill them, one row is faster (measured there, too).
+        let inline = if symmetric && double { 1 } else { inline };
+        let fits = 6 * purpose.components * inline as usize <= if double { 40 } else { 80 };
+        match purpose.order {
+            4 if !double && fits => variant.rows = 2,
+            5 | 7.. if fits => (variant.rows, variant.parallel, variant.inline) = (2, 1, inline),
+            _ => {}
+        }
         // Six warps and two elements a lane: with 96 registers there are three such blocks, with a few more only two.
-        if symmetric && !double && inline == 2 && (nodes * parallel as usize).div_ceil(WARP) == 6 {
+        if symmetric && !double && variant.rows == 1 && inline == 2 && (nodes * parallel as usize).div_ceil(WARP) == 6 {
             variant.resident = Some(3);
         }
         while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
