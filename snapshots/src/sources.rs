@@ -29,7 +29,7 @@ impl Unit {
 }
 
 /// Two units per example and precision: the kernels of the preferred schedule and the textbook's, and those of all other
-/// schedules; code that occurs again only once.
+/// schedules, which take the precisions by turns; code that occurs again only once.
 pub fn units(target: Target) -> Vec<Unit> {
     let loaded = names().into_iter().map(|name| (example(&name), name));
     // Of systems alone: `galerkin` has their kernels.
@@ -40,9 +40,12 @@ pub fn units(target: Target) -> Vec<Unit> {
     // What is usual comes first, so that it is there even if an unusual schedule has it too.
     for usual in [true, false] {
         for (planned, name) in &examples {
-            for precision in [Precision::F32, Precision::F64] {
+            for (turn, precision) in [Precision::F32, Precision::F64].into_iter().enumerate() {
                 let mut chosen: Vec<Kernel> = Vec::new();
-                let wanted = |number: &usize| usual == (*number == 0 || *number == planned.chosen);
+                let wanted = |number: &usize| match *number == 0 || *number == planned.chosen {
+                    true => usual,
+                    false => !usual && number % 2 == turn,
+                };
                 for plan in (0..planned.plans.len()).filter(wanted).map(|number| &planned.plans[number]) {
                     let all = kernels(&plan.program, target, precision, default_variant(&plan.program, target));
                     let unseen = all.into_iter().filter(|kernel| seen.insert(code(kernel, target)));

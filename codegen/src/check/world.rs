@@ -94,8 +94,11 @@ impl World {
         product(&self.lines[axis % 3], v)
     }
 
-    /// A companion of a matrix, at a step: one matrix for each of both.
+    /// A companion of a matrix, at a step: the transpose, or one matrix for each number and step.
     pub fn companion(&self, number: usize, step: Option<Element>, v: &Vector) -> Vector {
+        if self.companions.get(number) == Some(&Derived::Transpose) {
+            return self.apply_transpose(v);
+        }
         let step = Element::opaque(700, step.as_slice()).bits();
         let row = |i: usize| std::array::from_fn(|j| random(self.seed, &[11, number as u64, step, i as u64, j as u64]));
         std::array::from_fn(|i| dot(&row(i), v))

@@ -1,13 +1,14 @@
-//! Companions: matrices that are made of a matrix for its preconditioners, and stored beside it.
+//! Companions: matrices that are made of a matrix for its preconditioners and loops, and stored beside it.
 //!
-//! A preconditioner of a matrix is carried out as sparse products like any other, so that what is derived for products
-//! (formats, sharing of rows, fusion) serves it too:
+//! A preconditioner of a matrix, and its transpose, are carried out as sparse products like any other, so that what is derived for products
+//! (formats, sharing of rows, fusion) serves them too:
 //! - **block Jacobi**: z = B r, with B the inverses of the diagonal blocks of b consecutive rows (Saad 2003, section 4.1);
 //! - **SSOR** (Saad 2003, section 4.1): M = (D/w + L) (D/w)^-1 (D/w + U) / (2 - w), with the rows in the order of their
 //!   colours (Saad 2003, section 12.4). Let E be w D^-1 L and F be w D^-1 U. Then M z = r is solved by
 //!   t = w (2 - w) D^-1 r; then, colour after colour, t <- t - E t at the rows of the colour; then the same with F, from
 //!   the last colour but one to the first. At the time of a colour its row of E finds final values only: of equal colours
-//!   no row has an entry in another's column. So every colour is one product, whose rows may be formed in any order.
+//!   no row has an entry in another's column. So every colour is one product, whose rows may be formed in any order;
+//! - **the transpose**, for loops on a matrix that is not symmetric.
 //!
 //! Colours are those of the greedy algorithm in the order of the matrix, on the pattern of A + A^T.
 
@@ -31,6 +32,8 @@ pub struct Companion {
 /// What a companion is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Derived {
+    /// The transpose.
+    Transpose,
     /// The inverses of the diagonal blocks of so many rows.
     BlockInverse(u32),
     /// E or F; see the module.
@@ -49,6 +52,7 @@ impl Derived {
     /// What its arrays' names begin with.
     pub fn name(&self) -> &'static str {
         match self {
+            Derived::Transpose => "transpose",
             Derived::BlockInverse(_) => "block",
             Derived::Sweep { backward: false, .. } => "forward",
             Derived::Sweep { backward: true, .. } => "backward",
@@ -58,7 +62,7 @@ impl Derived {
     /// Products that one application takes.
     pub fn products(&self) -> u32 {
         match self {
-            Derived::BlockInverse(_) => 1,
+            Derived::Transpose | Derived::BlockInverse(_) => 1,
             Derived::Sweep { steps, .. } => *steps,
         }
     }
@@ -108,6 +112,17 @@ pub fn add(stored: &mut Stored, matrix: &Matrix<'_>, preconditioner: &Preconditi
     }
 }
 
+/// Stores the transpose beside the matrix.
+///
+/// # Errors
+/// As [`store`].
+pub fn add_transpose(stored: &mut Stored, matrix: &Matrix<'_>) -> Result<(), FormatError> {
+    if has(stored, &Derived::Transpose) {
+        return Ok(());
+    }
+    push(stored, Derived::Transpose, transposed(matrix), "csr", None)
+}
+
 fn has(stored: &Stored, of: &Derived) -> bool {
     stored.companions.iter().any(|companion| companion.of == *of)
 }
@@ -133,6 +148,29 @@ fn push(
     stored.contents.append(&mut made.contents);
     stored.companions.push(Companion { of, layout: made.layout });
     Ok(())
+}
+
+/// The transpose of a square matrix; entries of its rows by ascending column.
+fn transposed(matrix: &Matrix<'_>) -> Compressed {
+    let rows = matrix.rows();
+    let mut starts = vec![0usize; rows + 1];
+    matrix.column.iter().for_each(|&column| starts[column + 1] += 1);
+    (0..rows).for_each(|row| starts[row + 1] += starts[row]);
+    let mut entries = vec![(0usize, 0.0); matrix.column.len()];
+    let mut next = starts.clone();
+    for row in 0..rows {
+        for at in matrix.entries_of(row) {
+            let place = &mut next[matrix.column[at]];
+            entries[*place] = (row, matrix.value[at]);
+            *place += 1;
+        }
+    }
+    let mut out = Compressed::new();
+    for row in 0..rows {
+        entries[starts[row]..starts[row + 1]].iter().for_each(|&(column, value)| out.push(column, value));
+        out.end();
+    }
+    out
 }
 
 /// The inverses of the diagonal blocks, the last of which may be smaller.

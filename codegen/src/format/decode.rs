@@ -3,7 +3,7 @@
 //! The reference semantics of a layout, from the table in [`super`]; independent of the way [`store`](super::store)
 //! writes and of the kernels that `map` makes.
 
-use kernelwright_syntax::program::{Base, Level};
+use kernelwright_syntax::program::{Base, Coding, Level, Origin};
 
 use super::delta::decode;
 use super::layout::{Layout, Role, nest};
@@ -32,17 +32,30 @@ pub fn row(layout: &Layout, get: &dyn Fn(Role, u64) -> f64, row: u64) -> Vec<(u6
         if has(Role::Column) {
             return whole(Role::Column, at);
         }
-        let unit = match layout.format.coding {
-            kernelwright_syntax::program::Coding::Delta { base: Base::Row, .. } => row,
-            kernelwright_syntax::program::Coding::Delta { base: Base::Chunk, .. } => chunk,
-            _ if by_slot => slot_start(slot) + chunk,
-            _ => start(chunk) + slot,
+        let (base, origin) = match layout.format.coding {
+            Coding::Delta { base, origin, .. } => (base, origin),
+            Coding::U32 | Coding::U64 => (Base::Row, Origin::Zero),
+        };
+        let unit = match base {
+            Base::Row => row,
+            Base::Chunk => chunk,
+            Base::ChunkSlot if by_slot => slot_start(slot) + chunk,
+            Base::ChunkSlot => start(chunk) + slot,
         };
         let first = if has(Role::Escape) { whole(Role::EscapeStart, chunk) } else { 0 };
         let count = if has(Role::Escape) { whole(Role::EscapeStart, chunk + 1) - first } else { 0 };
         let aside = |n: u64| whole(Role::Escape, first + n);
-        let code = get(Role::Code, at) as u16;
-        decode(code, whole(Role::Base, unit), count, &aside, slot * h + lane)
+        let code = match layout.elides() {
+            false => get(Role::Code, at) as u16,
+            true if !has(Role::Code) || whole(Role::CodeStart, chunk) == whole(Role::CodeStart, chunk + 1) => 0,
+            true => get(Role::Code, whole(Role::CodeStart, chunk) * h + at - start(chunk) * h) as u16,
+        };
+        let distance = decode(code, whole(Role::Base, unit), count, &aside, slot * h + lane);
+        match origin {
+            Origin::Zero => distance,
+            Origin::Row => distance + row - layout.size,
+            Origin::First => distance + whole(Role::First, row),
+        }
     };
     let total = layout.cells / h;
     let place = |slot: u64| match (order[0], order[1]) {

@@ -18,9 +18,9 @@ pub struct Chunk {
 }
 
 /// Codes the cells of a chunk. A cell is a column, or none for padding, and belongs to a unit below `units`; cells come
-/// in the order (slot, lane).
-pub fn chunk(cells: &[Cell], units: usize) -> Chunk {
-    if let Some(windows) = spans(cells, units) {
+/// in the order (slot, lane). A unit without columns has the base `rest`.
+pub fn chunk(cells: &[Cell], units: usize, rest: u64) -> Chunk {
+    if let Some(windows) = spans(cells, units, rest) {
         return coded(cells, &windows, CODES);
     }
     let mut by_unit: Vec<Vec<u64>> = vec![Vec::new(); units];
@@ -34,7 +34,7 @@ pub fn chunk(cells: &[Cell], units: usize) -> Chunk {
     let mut aside = 0;
     loop {
         let reach = CODES - aside.min(CODES);
-        let windows: Vec<Window> = by_unit.iter().map(|columns| window(columns, reach)).collect();
+        let windows: Vec<Window> = by_unit.iter().map(|columns| window(columns, reach, rest)).collect();
         let outside = all - windows.iter().map(|w| w.inside).sum::<u64>();
         if outside > CODES {
             return everything(cells, units);
@@ -47,7 +47,7 @@ pub fn chunk(cells: &[Cell], units: usize) -> Chunk {
 }
 
 /// Windows of units, where each holds all columns of its own: what [`window`] would find, without sorting.
-fn spans(cells: &[Cell], units: usize) -> Option<Vec<Window>> {
+fn spans(cells: &[Cell], units: usize, rest: u64) -> Option<Vec<Window>> {
     let mut ends = vec![(u64::MAX, 0); units];
     for cell in cells {
         if let Some(column) = cell.column {
@@ -56,7 +56,7 @@ fn spans(cells: &[Cell], units: usize) -> Option<Vec<Window>> {
         }
     }
     let near = ends.iter().all(|(low, high)| high.saturating_sub(*low) < CODES);
-    let window = |(low, _): (u64, u64)| Window { base: if low == u64::MAX { 0 } else { low }, inside: 0 };
+    let window = |(low, _): (u64, u64)| Window { base: if low == u64::MAX { rest } else { low }, inside: 0 };
     near.then(|| ends.into_iter().map(window).collect())
 }
 
@@ -67,6 +67,8 @@ pub struct Cell {
     pub column: Option<u64>,
     /// A column that padding may take: one of its row.
     pub fill: u64,
+    /// Whether padding takes the base of its unit instead, so that its code is 0.
+    pub follows: bool,
     /// Its unit.
     pub unit: usize,
 }
@@ -78,9 +80,9 @@ struct Window {
     inside: u64,
 }
 
-/// The base from which `reach` consecutive columns hold the most of some ascending ones; the first such.
-fn window(columns: &[u64], reach: u64) -> Window {
-    let mut best = Window { base: columns.first().copied().unwrap_or(0), inside: 0 };
+/// The base from which `reach` consecutive columns hold the most of some ascending ones; the first such, `rest` of none.
+fn window(columns: &[u64], reach: u64, rest: u64) -> Window {
+    let mut best = Window { base: columns.first().copied().unwrap_or(rest), inside: 0 };
     let mut end = 0;
     for (first, &base) in columns.iter().enumerate() {
         while end < columns.len() && columns[end] - base < reach {
@@ -107,6 +109,7 @@ fn coded(cells: &[Cell], windows: &[Window], reach: u64) -> Chunk {
             next += 1;
             first + next - 1
         }),
+        None if cell.follows => 0,
         None => within(cell.unit, cell.fill).unwrap_or(0),
     };
     let codes = cells.iter().map(|cell| code(cell) as u16).collect();

@@ -1,8 +1,8 @@
 //! Layouts: a format for a matrix, in numbers.
 
-use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Padding};
+use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Origin, Padding};
 
-use super::FormatError;
+use super::{FormatError, Matrix, aligned};
 
 /// Rows of a single chunk are filled up to a multiple of this, so that every slot begins on a boundary of memory
 /// transactions: 128 bytes of 4-byte elements.
@@ -19,6 +19,8 @@ const UNEVEN: u64 = 2048;
 const ENOUGH_ROWS: u64 = 1024;
 /// Slots that a lane asks for together at most: columns and entries of eight fit 40 registers in f32.
 const MOST_TOGETHER: u64 = 8;
+/// Groups of slots up to which a row is brief.
+const FEW_GROUPS: u64 = 4;
 /// A row so many times as long as the mean is a power law's.
 const OUTLIER: u64 = 64;
 /// Cells beyond this many are refused.
@@ -47,7 +49,7 @@ pub struct Layout {
     pub height: u64,
     /// Chunks.
     pub chunks: u64,
-    /// Slots of the longest row (and so of the longest chunk).
+    /// Slots of the longest chunk: those of its longest row, or more where slots are aligned.
     pub longest: u64,
     /// Columns stored aside.
     pub escapes: u64,
@@ -75,8 +77,12 @@ pub enum Role {
     Value,
     /// Columns, one a cell.
     Column,
-    /// 16-bit codes of columns, one a cell.
+    /// 16-bit codes of columns, one a cell; where some chunks have none ([`Layout::elides`]) one a cell of the others.
     Code,
+    /// Slots of chunks with codes before each chunk, where some have none; chunks + 1 elements.
+    CodeStart,
+    /// The first column of each row, where columns are counted from it; of rows up to chunks·h.
+    First,
     /// Rows, one an entry (nest `entry`).
     Row,
     /// P: slots before each chunk; chunks + 1 elements. In units of slots, so that P\[c\]·h is the first cell.
@@ -109,6 +115,8 @@ impl Role {
             Role::Value => "value",
             Role::Column => "column",
             Role::Code => "code",
+            Role::CodeStart => "code_start",
+            Role::First => "first_column",
             Role::Row => "row_of",
             Role::ChunkStart => "start",
             Role::SlotStart => "slot_start",
@@ -182,12 +190,46 @@ impl Layout {
         cuts(&self.format)
     }
 
+    /// Whether chunks whose columns follow from their bases alone store no codes. A layout without [`Role::Code`] then has no
+    /// others.
+    pub fn elides(&self) -> bool {
+        let counted = matches!(
+            self.format.coding,
+            Coding::Delta { base: Base::ChunkSlot, origin: Origin::Row | Origin::First, .. }
+        );
+        counted && nest(&self.format)[0] == Level::Chunk
+    }
+
+    /// What distances are raised by, so that none is negative.
+    pub fn bias(&self) -> u64 {
+        if matches!(self.format.coding, Coding::Delta { origin: Origin::Row, .. }) { self.size } else { 0 }
+    }
+
+    /// Adds the arrays of the chunks that have codes: so many slots in all, if [some chunks have none](Layout::elides), and
+    /// so many columns aside.
+    pub(super) fn add_codes(&mut self, coded: u64, escapes: u64) {
+        if self.elides() && coded > 0 {
+            self.arrays.push(Array { role: Role::CodeStart, kind: index(self.cells), len: self.chunks + 1 });
+            self.arrays.push(Array { role: Role::Code, kind: Kind::U16, len: coded * self.height });
+        }
+        if escapes > 0 {
+            self.escapes = escapes;
+            self.arrays.push(Array { role: Role::EscapeStart, kind: index(escapes), len: self.chunks + 1 });
+            self.arrays.push(Array { role: Role::Escape, kind: index(self.size + self.bias()), len: escapes });
+        }
+    }
+
     /// Entries of the longest row beyond which a product is cut by entries on a device, where it [can be](Layout::cuts): a
     /// longer row would keep its lanes busy for longer than a good part of the device works on the rest, or than its
     /// neighbours do.
     pub fn cut_beyond(&self) -> u64 {
         let mean = self.entries / self.rows.max(1);
         (self.entries / ENOUGH_ROWS).min(OUTLIER * mean).max(UNEVEN)
+    }
+
+    /// Whether products are cut by entries on a device, unless asked otherwise.
+    pub fn is_cut(&self) -> bool {
+        self.cuts() && self.longest > self.cut_beyond()
     }
 
     /// Lanes of a device that share a row, by the mean length of rows; a power of two.
@@ -204,9 +246,31 @@ impl Layout {
     /// Slots of a row that a lane of a device asks for together, where so many lanes share a row: more than it usually has,
     /// so that rows end with the first group, up to what registers hold without leaving room for fewer lanes.
     pub fn slots_together(&self, lanes: u64) -> u32 {
-        let read = if self.format.lengths { self.entries } else { self.cells };
-        let mean = read.div_ceil(self.size.max(1) * lanes.max(1));
+        let mean = self.slots_of_lane(lanes);
+        if self.is_brief(lanes) {
+            // All groups of a row have as many slots: none is padded.
+            return mean.div_ceil(mean.div_ceil(MOST_TOGETHER).max(1)).max(2) as u32;
+        }
         (mean + 1).clamp(2, MOST_TOGETHER).next_power_of_two() as u32
+    }
+
+    /// Slots that a lane walks through on average, where so many share a row.
+    fn slots_of_lane(&self, lanes: u64) -> u64 {
+        let read = if self.format.lengths { self.entries } else { self.cells };
+        read.div_ceil(self.size.max(1) * lanes.max(1))
+    }
+
+    /// Whether a row is a few groups of slots whose columns are at hand: what such a lane waits for is the begin of its row,
+    /// which more lanes hide and larger groups do not. Measured on an H200 in f32: 79 us for 8 million rows of 7 slots in one
+    /// group of 7 whatever its registers, 96 with registers for 8 together; but 228 and 172 for rows of 209.
+    pub fn is_brief(&self, lanes: u64) -> bool {
+        self.elides() && self.slots_of_lane(lanes) <= FEW_GROUPS * MOST_TOGETHER
+    }
+
+    /// Whether cells should leave a device's caches first, so that the operand stays there: very unequal rows have columns
+    /// anywhere; long rows without codes read little else. Short ones lose by it.
+    pub fn reads_once(&self) -> bool {
+        self.is_cut() || (self.elides() && !self.is_brief(u64::from(self.row_lanes())))
     }
 
     /// Whether neighbouring rows have a slot in neighbouring cells.
@@ -228,8 +292,10 @@ impl Layout {
     pub fn read_bytes(&self, real: u64) -> u64 {
         let skipped = if self.format.lengths { self.cells - self.entries } else { 0 };
         let of_cell = |array: &&Array| matches!(array.role, Role::Value | Role::Column | Role::Code);
-        let cell: u64 = self.arrays.iter().filter(of_cell).map(|array| array.kind.bytes(real)).sum();
-        self.bytes(real) - skipped * cell
+        // Of codes that only some chunks have, as much is skipped as of all cells.
+        let part = |array: &Array| (u128::from(skipped) * u128::from(array.len) / u128::from(self.cells.max(1))) as u64;
+        let unread: u64 = self.arrays.iter().filter(of_cell).map(|array| part(array) * array.kind.bytes(real)).sum();
+        self.bytes(real) - unread
     }
 
     /// Bytes of all arrays for each entry.
@@ -279,25 +345,64 @@ pub struct Arranged {
     pub order: Option<Vec<u64>>,
     /// Slots of each chunk.
     pub slots: Vec<u64>,
+    /// Distances that the slots of each chunk are aligned by; empty of a chunk, or of all, where they are not.
+    pub distances: Vec<Vec<i64>>,
 }
 
-/// Arranges rows of given lengths, one up to the size of vectors.
+impl Arranged {
+    /// Distances that the slots of a chunk are aligned by.
+    pub(super) fn distances_of(&self, chunk: u64) -> &[i64] {
+        self.distances.get(chunk as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Arranges the rows of a matrix, of given lengths.
+pub fn of_matrix(format: &Format, matrix: &Matrix<'_>, lengths: &[u64]) -> Result<Arranged, FormatError> {
+    let distances = match format.padding {
+        Padding::Aligned if !lengths.is_empty() => aligned::distances(matrix, height(format, lengths.len() as u64)),
+        _ => Vec::new(),
+    };
+    arranged(format, [matrix.rows() as u64, matrix.columns as u64], lengths, distances)
+}
+
+/// Arranges rows of given lengths, one up to the size of vectors; nothing is aligned.
 pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Result<Arranged, FormatError> {
+    arranged(format, [rows, columns], lengths, Vec::new())
+}
+
+/// Rows of a chunk of a matrix of so many rows.
+fn height(format: &Format, size: u64) -> u64 {
+    match format.height {
+        Height::Rows(height) => height,
+        Height::All => size.next_multiple_of(ALIGNED),
+    }
+}
+
+fn arranged(
+    format: &Format,
+    [rows, columns]: [u64; 2],
+    lengths: &[u64],
+    distances: Vec<Vec<i64>>,
+) -> Result<Arranged, FormatError> {
     let size = lengths.len() as u64;
     if size == 0 {
         return Err(FormatError::Empty);
     }
+    if format.has_ragged_slots() {
+        return Err(FormatError::Ragged { format: format.name.clone() });
+    }
     let order = super::order::order(format.order, lengths);
     let entries: u64 = lengths.iter().sum();
-    let longest = lengths.iter().copied().max().unwrap_or(0);
-    let height = match format.height {
-        Height::Rows(height) => height,
-        Height::All => size.next_multiple_of(ALIGNED),
-    };
+    let most_aligned = distances.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    let longest = lengths.iter().copied().max().unwrap_or(0).max(most_aligned);
+    let height = height(format, size);
     let chunks = size.div_ceil(height);
     let even = starts(format) == Starts::Even && format.nest != [Level::Entry];
     let at = |row: u64| order.as_ref().map_or(lengths[row as usize], |o| lengths[o[row as usize] as usize]);
-    let of_chunk = |c: u64| (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
+    let of_chunk = |c: u64| {
+        let longest = (c * height..((c + 1) * height).min(size)).map(at).max().unwrap_or(0);
+        distances.get(c as usize).map_or(0, Vec::len).max(longest as usize) as u64
+    };
     let slots: Vec<u64> = (0..chunks).map(|c| if even { longest } else { of_chunk(c) }).collect();
     let cells: u128 = slots.iter().map(|&n| u128::from(n) * u128::from(height)).sum();
     let mostly_padding = cells > MANY_CELLS && cells > MOST_PADDING * u128::from(entries + size);
@@ -319,10 +424,10 @@ pub fn arrange(format: &Format, rows: u64, columns: u64, lengths: &[u64]) -> Res
         arrays: Vec::new(),
     };
     layout.arrays = arrays(&layout)?;
-    Ok(Arranged { layout, order, slots })
+    Ok(Arranged { layout, order, slots, distances })
 }
 
-/// The arrays of a layout, columns aside and the diagonal excepted.
+/// The arrays of a layout, columns aside, codes of some chunks and the diagonal excepted.
 fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
     let format = &layout.format;
     let cells = layout.cells;
@@ -334,14 +439,19 @@ fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
         Coding::U32 if !narrow => return Err(wide()),
         Coding::U32 => arrays.push(array(Role::Column, Kind::U32, cells)),
         Coding::U64 => arrays.push(array(Role::Column, Kind::U64, cells)),
-        Coding::Delta { base, .. } => {
+        Coding::Delta { base, origin, .. } => {
             let units = match base {
                 Base::Row => layout.chunks * layout.height,
                 Base::Chunk => layout.chunks,
                 Base::ChunkSlot => cells / layout.height,
             };
-            arrays.push(array(Role::Code, Kind::U16, cells));
-            arrays.push(array(Role::Base, index(layout.size), units));
+            if !layout.elides() {
+                arrays.push(array(Role::Code, Kind::U16, cells));
+            }
+            arrays.push(array(Role::Base, index(layout.size + layout.bias()), units));
+            if origin == Origin::First {
+                arrays.push(array(Role::First, index(layout.size), layout.chunks * layout.height));
+            }
         }
     }
     if layout.by_entries() {

@@ -34,15 +34,22 @@
 //! chunk. A chunk with more than 2^16 of them stores all its columns aside, in the order (slot, lane), and its codes
 //! mean nothing. So a kernel finds every column without searching.
 //!
+//! What is coded may be counted from the row's number or from its first column instead of from the first of the matrix; then
+//! rows of one shape have equal distances, and a chunk whose codes are all 0 stores none (`coding`). Aligned slots
+//! hold equal distances also where rows lack entries ([`Padding::Aligned`](kernelwright_syntax::program::Padding)).
+//!
 //! # Values of padding
 //! Zero, with a column that the row has itself, if it can be written, else one of its unit: a kernel that multiplies
-//! padding reads nothing that is infinite or NaN unless the row does, save for empty rows.
+//! padding reads nothing that is infinite or NaN unless the row does, save for empty rows. Where columns are counted from
+//! the row, padding has the column that its unit's base gives, which may be any inside the matrix.
 
 use rayon::prelude::*;
 
 pub mod layout;
 pub mod order;
 pub mod delta;
+mod aligned;
+mod coding;
 mod compressed;
 mod places;
 pub mod store;
@@ -125,6 +132,12 @@ pub enum FormatError {
     /// No elements.
     #[error("a matrix without rows or columns has nothing to store")]
     Empty,
+    /// Rows that may be longer than the one before, slot by slot: the language refuses such a format.
+    #[error("format `{format}` stores slot by slot rows that are not sorted as a whole")]
+    Ragged {
+        /// The format's name.
+        format: String,
+    },
     /// A column that the format cannot write.
     #[error("format `{format}` cannot store column {column} of row {row}: it is too far from its base; add `escape`")]
     TooFar {

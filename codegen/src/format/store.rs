@@ -2,11 +2,12 @@
 //!
 //! Time and memory are linear in cells (sorting columns of a permuted row aside); all cores write ([`places`](super::places)).
 
-use kernelwright_syntax::program::{Base, Coding, Format};
+use kernelwright_syntax::program::{Base, Coding, Format, Level, Origin};
 use rayon::prelude::*;
 
+use super::aligned;
+use super::coding::{Coder, Far};
 use super::compressed::Compressed;
-use super::delta::{self, Cell};
 use super::layout::{self, Arranged, Array, Kind, Layout, Role, Starts};
 use super::places::{Places, cut, ranges};
 use super::{Companion, FormatError, Matrix};
@@ -126,13 +127,14 @@ pub fn store(format: &Format, matrix: &Matrix<'_>, options: Options) -> Result<S
     if options.basis == Basis::Permuted && matrix.rows() != matrix.columns && layout::sorts(format) {
         return Err(FormatError::NotSquare);
     }
-    let arranged = layout::arrange(format, matrix.rows() as u64, matrix.columns as u64, &matrix.lengths())?;
+    let arranged = layout::of_matrix(format, matrix, &matrix.lengths())?;
     let mut writer = Writer::new(matrix, arranged, options);
     writer.starts();
     writer.take_diagonal();
     writer.cells();
-    if let Coding::Delta { base, escape } = writer.layout.format.coding {
-        writer.codes(base, escape)?;
+    if let Coding::Delta { base, origin, .. } = writer.layout.format.coding {
+        writer.codes(base)?;
+        writer.first_columns(origin);
     }
     Ok(writer.finish(options))
 }
@@ -145,6 +147,31 @@ enum Rows {
     Moved(Compressed),
 }
 
+/// What is found of consecutive chunks while they are coded.
+#[derive(Default)]
+struct Piece {
+    /// Whether each needs no codes.
+    exact: Vec<bool>,
+    /// Columns aside of each.
+    aside: Vec<Vec<u64>>,
+}
+
+/// A stored row.
+#[derive(Clone, Copy)]
+struct Line<'w> {
+    row: u64,
+    columns: &'w [usize],
+    values: &'w [f64],
+    distances: &'w [i64],
+}
+
+impl Line<'_> {
+    /// The entry of a slot; none where it is padding.
+    fn entry(&self, slot: u64) -> Option<usize> {
+        aligned::entry(self.distances, self.row, self.columns, slot)
+    }
+}
+
 /// A conversion under way.
 struct Writer<'m> {
     matrix: &'m Matrix<'m>,
@@ -153,6 +180,11 @@ struct Writer<'m> {
     contents: Vec<Contents>,
     order: Option<Vec<u64>>,
     rows: Rows,
+    /// Distances that slots are aligned by.
+    distances: Vec<Vec<i64>>,
+    /// Slots of chunks with codes before each chunk, where some have none.
+    code_start: Vec<u64>,
+    codes: Vec<u16>,
     /// Columns aside of all chunks.
     aside: Vec<u64>,
     aside_start: Vec<u64>,
@@ -162,7 +194,7 @@ struct Writer<'m> {
 
 impl<'m> Writer<'m> {
     fn new(matrix: &'m Matrix<'m>, arranged: Arranged, options: Options) -> Writer<'m> {
-        let Arranged { layout, order, slots } = arranged;
+        let Arranged { layout, order, slots, distances } = arranged;
         let moves = order.as_deref().filter(|_| options.basis == Basis::Permuted);
         let rows = moves.map_or(Rows::Given, |order| Rows::Moved(Compressed::moved(matrix, order)));
         let contents = layout.arrays.iter().map(Contents::zeros).collect();
@@ -175,6 +207,9 @@ impl<'m> Writer<'m> {
             contents,
             order,
             rows,
+            distances,
+            code_start: Vec::new(),
+            codes: Vec::new(),
             aside: Vec::new(),
             aside_start: vec![0],
             diagonal,
@@ -275,16 +310,20 @@ impl<'m> Writer<'m> {
     fn cells(&mut self) {
         let [mut values, mut columns, mut rows] = [Role::Value, Role::Column, Role::Row].map(|role| self.taken(role));
         let (places, height) = (&self.places, self.layout.height);
-        let entries = |chunk: u64, lane: u64| self.row(chunk * height + lane);
+        let line = |chunk: u64, lane: u64| {
+            let (columns, values) = self.row(chunk * height + lane);
+            Line { row: chunk * height + lane, columns, values, distances: self.distances_of(chunk) }
+        };
         if let Some((_, Contents::Real(values))) = &mut values {
-            places.fill(values, entries, |row, slot| row.1.get(slot as usize).copied().unwrap_or(0.0));
+            places.fill(values, line, |line, slot| line.entry(slot).map_or(0.0, |at| line.values[at]));
         }
         // Padding has a column of its row.
         let columns_of = |chunk: u64, lane: u64| {
-            let (columns, _) = entries(chunk, lane);
-            (columns, columns.last().copied().unwrap_or(0))
+            let line = line(chunk, lane);
+            (line, line.columns.last().copied().unwrap_or(0))
         };
-        let column = |row: &(&[usize], usize), slot: u64| *row.0.get(slot as usize).unwrap_or(&row.1) as u64;
+        let column =
+            |(line, last): &(Line<'_>, usize), slot: u64| line.entry(slot).map_or(*last, |at| line.columns[at]) as u64;
         match &mut columns {
             Some((_, Contents::U32(array))) => places.fill(array, columns_of, |row, slot| column(row, slot) as u32),
             Some((_, Contents::U64(array))) => places.fill(array, columns_of, column),
@@ -298,10 +337,16 @@ impl<'m> Writer<'m> {
         [values, columns, rows].into_iter().for_each(|taken| self.give_back(taken));
     }
 
+    /// Distances that the slots of a chunk are aligned by.
+    fn distances_of(&self, chunk: u64) -> &[i64] {
+        self.distances.get(chunk as usize).map_or(&[], Vec::as_slice)
+    }
+
     /// Codes, bases and columns aside: in the order (chunk, slot, lane) first, then to their places.
-    fn codes(&mut self, base: Base, escape: bool) -> Result<(), FormatError> {
+    fn codes(&mut self, base: Base) -> Result<(), FormatError> {
+        let Some(coder) = Coder::of(&self.layout) else { return Ok(()) };
         let mut codes = vec![0; self.layout.cells as usize];
-        let units: Vec<u64> = (0..self.layout.chunks).map(|chunk| self.units(chunk, base)).collect();
+        let units: Vec<u64> = self.places.slots.iter().map(|&slots| coder.units(slots)).collect();
         let mut bases = vec![0; units.iter().sum::<u64>() as usize];
         let height = self.layout.height;
         let chunk_start = &self.places.chunk_start;
@@ -312,53 +357,87 @@ impl<'m> Writer<'m> {
         let parts = cut(&mut codes, cells);
         let of_units = pieces.iter().map(|piece| units[piece.clone()].iter().sum::<u64>() as usize);
         let unit_parts = cut(&mut bases, of_units);
-        let coded: Vec<Result<Vec<Vec<u64>>, FormatError>> = pieces
+        let coded: Vec<Result<Piece, FormatError>> = pieces
             .into_par_iter()
             .zip(parts.into_par_iter().zip(unit_parts))
-            .map(|(piece, (mut codes, mut bases))| {
-                let mut aside = Vec::with_capacity(piece.len());
-                for chunk in piece {
-                    let coded = self.coded(chunk as u64, base, escape)?;
-                    let (here, behind) = codes.split_at_mut(coded.codes.len());
-                    here.copy_from_slice(&coded.codes);
-                    codes = behind;
-                    let (here, behind) = bases.split_at_mut(coded.bases.len());
-                    here.copy_from_slice(&coded.bases);
-                    bases = behind;
-                    aside.push(coded.aside);
-                }
-                Ok(aside)
-            })
+            .map(|(chunks, (codes, bases))| self.code(&coder, chunks, codes, bases))
             .collect();
-        for chunks in coded {
-            for aside in chunks? {
+        let mut exact = Vec::with_capacity(self.layout.chunks as usize);
+        for piece in coded {
+            let piece = piece?;
+            exact.extend(piece.exact);
+            for aside in piece.aside {
                 self.aside.extend(aside);
                 self.aside_start.push(self.aside.len() as u64);
             }
         }
         self.place_bases(base, &bases);
-        self.place_codes(codes);
+        if self.layout.elides() {
+            self.keep_codes(&codes, &exact)
+        } else {
+            self.place_codes(codes)
+        }
         Ok(())
     }
 
-    /// Units of a chunk.
-    fn units(&self, chunk: u64, base: Base) -> u64 {
-        match base {
-            Base::Row => self.layout.height,
-            Base::Chunk => 1,
-            Base::ChunkSlot => self.places.slots[chunk as usize],
+    /// Codes and bases of consecutive chunks.
+    fn code(
+        &self,
+        coder: &Coder<'_>,
+        chunks: std::ops::Range<usize>,
+        mut codes: &mut [u16],
+        mut bases: &mut [u64],
+    ) -> Result<Piece, FormatError> {
+        let mut piece = Piece::default();
+        let height = self.layout.height;
+        for chunk in chunks {
+            let (chunk, slots) = (chunk as u64, self.places.slots[chunk]);
+            let rows: Vec<&[usize]> = (0..height).map(|lane| self.row(chunk * height + lane).0).collect();
+            let coded = coder.chunk(chunk, &rows, slots, self.distances_of(chunk));
+            let coded = coded.map_err(|far| self.too_far(chunk, far))?;
+            let (here, behind) = codes.split_at_mut(coded.codes.len());
+            here.copy_from_slice(&coded.codes);
+            codes = behind;
+            let (here, behind) = bases.split_at_mut(coded.bases.len());
+            here.copy_from_slice(&coded.bases);
+            bases = behind;
+            piece.exact.push(coder.is_exact(&coded));
+            piece.aside.push(coded.aside);
+        }
+        Ok(piece)
+    }
+
+    /// Codes of the chunks that need some, given in the order (chunk, slot, lane).
+    fn keep_codes(&mut self, codes: &[u16], exact: &[bool]) {
+        let height = self.layout.height as usize;
+        // Chunk after chunk; within one, slots or lanes are outside.
+        let by_lane = layout::nest(&self.layout.format)[1] == Level::Lane;
+        self.code_start.push(0);
+        let mut kept = 0;
+        for (chunk, is_exact) in exact.iter().enumerate() {
+            let slots = if *is_exact { 0 } else { self.places.slots[chunk] as usize };
+            let from = self.places.chunk_start[chunk] as usize * height;
+            let codes = &codes[from..from + slots * height];
+            if by_lane {
+                let lanes = (0..height).flat_map(|lane| (0..slots).map(move |slot| slot * height + lane));
+                self.codes.extend(lanes.map(|at| codes[at]));
+            } else {
+                self.codes.extend_from_slice(codes);
+            }
+            kept += slots as u64;
+            self.code_start.push(kept);
         }
     }
 
-    /// Codes, bases and columns aside of a chunk.
-    fn coded(&self, chunk: u64, base: Base, escape: bool) -> Result<delta::Chunk, FormatError> {
-        let (slots, height) = (self.places.slots[chunk as usize], self.layout.height);
-        let rows: Vec<&[usize]> = (0..height).map(|lane| self.row(chunk * height + lane).0).collect();
-        let coded = delta::chunk(&cells(&rows, slots as usize, base), self.units(chunk, base) as usize);
-        if !escape && !coded.aside.is_empty() {
-            return Err(self.too_far(chunk, &rows, coded.aside[0]));
+    /// The first column of every row, where columns are counted from it.
+    fn first_columns(&mut self, origin: Origin) {
+        if origin != Origin::First {
+            return;
         }
-        Ok(coded)
+        for row in 0..self.layout.size {
+            let first = self.row(row).0.first().copied().unwrap_or(0);
+            self.put(Role::First, row as usize, first as u64);
+        }
     }
 
     /// Bases, given chunk after chunk.
@@ -393,28 +472,27 @@ impl<'m> Writer<'m> {
         self.give_back(array);
     }
 
-    /// The error for a column that no base reaches.
-    fn too_far(&self, chunk: u64, rows: &[&[usize]], column: u64) -> FormatError {
-        let lane = rows.iter().position(|columns| columns.contains(&(column as usize))).unwrap_or(0);
-        let row = chunk * self.layout.height + lane as u64;
-        let given = if matches!(self.rows, Rows::Given) { column } else { self.given(column) as u64 };
+    /// The error for an entry that no base reaches.
+    fn too_far(&self, chunk: u64, far: Far) -> FormatError {
+        let row = chunk * self.layout.height + far.lane;
+        let given = if matches!(self.rows, Rows::Given) { far.column } else { self.given(far.column) as u64 };
         FormatError::TooFar { format: self.layout.format.name.clone(), row: self.given(row) as u64, column: given }
     }
 
     fn finish(mut self, options: Options) -> Stored {
-        if let Coding::Delta { .. } = self.layout.format.coding
-            && !self.aside.is_empty()
-        {
-            self.layout.escapes = self.aside.len() as u64;
-            let start = layout::index(self.layout.escapes);
-            let kinds = [(Role::EscapeStart, start), (Role::Escape, layout::index(self.layout.size))];
-            for ((role, kind), values) in kinds.into_iter().zip([self.aside_start, self.aside]) {
-                let array = Array { role, kind, len: values.len() as u64 };
-                let mut contents = Contents::zeros(&array);
-                values.into_iter().enumerate().for_each(|(at, value)| contents.set(at, value));
-                self.layout.arrays.push(array);
-                self.contents.push(contents);
-            }
+        let known = self.layout.arrays.len();
+        self.layout.add_codes(self.code_start.last().copied().unwrap_or(0), self.aside.len() as u64);
+        for array in &self.layout.arrays[known..] {
+            let mut contents = Contents::zeros(array);
+            let values = match array.role {
+                Role::CodeStart => std::mem::take(&mut self.code_start),
+                Role::EscapeStart => std::mem::take(&mut self.aside_start),
+                Role::Escape => std::mem::take(&mut self.aside),
+                _ => Vec::new(),
+            };
+            values.into_iter().enumerate().for_each(|(at, value)| contents.set(at, value));
+            let codes = array.role == Role::Code;
+            self.contents.push(if codes { Contents::U16(std::mem::take(&mut self.codes)) } else { contents });
         }
         if options.diagonal {
             self.layout.arrays.push(Array { role: Role::Diagonal, kind: Kind::Real, len: self.layout.size });
@@ -429,21 +507,4 @@ impl<'m> Writer<'m> {
             zero_diagonal: self.zero_diagonal,
         }
     }
-}
-
-/// Cells of a chunk with their units, in the order (slot, lane).
-fn cells(rows: &[&[usize]], slots: usize, base: Base) -> Vec<Cell> {
-    let mut cells = Vec::with_capacity(rows.len() * slots);
-    for slot in 0..slots {
-        for (lane, columns) in rows.iter().enumerate() {
-            let unit = match base {
-                Base::Row => lane,
-                Base::Chunk => 0,
-                Base::ChunkSlot => slot,
-            };
-            let fill = columns.last().map_or(0, |&c| c as u64);
-            cells.push(Cell { column: columns.get(slot).map(|&c| c as u64), fill, unit });
-        }
-    }
-    cells
 }

@@ -13,6 +13,7 @@ use super::MapError;
 use super::context::{Context, Made};
 use super::eval::{Eval, load_at};
 use super::fold;
+use super::groups;
 use super::point;
 use super::slots::Product;
 use super::sums::GROUP;
@@ -135,7 +136,10 @@ fn parts(cx: &Context, sweep: SweepId, product: &Product, layout: &Layout, ahead
     let found = parts.add_up();
     parts.join(&found);
     let blocks = layout.entries.div_ceil(TILE);
-    Ok(eval.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index))
+    let (mut kernel, args) = eval.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index);
+    // Columns and entries of all of a lane's are asked for at once, for which it needs registers.
+    kernel.hold(cx.options.variant.resident.or(Some(groups::resident_large(cx, LANES))));
+    Ok((kernel, args))
 }
 
 impl Parts<'_, '_, '_, '_> {
@@ -178,24 +182,33 @@ impl Parts<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The terms of the tile, side by side.
+    /// The terms of the tile, side by side: columns and entries of all of a lane's first, then unknowns. Lanes beyond the
+    /// last entry take that one and leave zero, so that no branch stands between loads.
     fn form(&mut self) -> Result<(), MapError> {
         let (column, values) = (self.eval.stored(Role::Column)?, self.eval.stored(Role::Value)?);
         let zero = fold::real(0.0, self.eval.cx.real);
         let eval = &mut *self.eval;
-        let item = eval.open_loop("item");
-        let position = fold::add(fold::mul(fold::var(item), fold::int(i64::from(LANES))), Expr::Lane(0));
-        let position = fold::var(eval.b.bind_here("position", position));
-        let term = eval.b.declare("term", zero);
-        eval.open_if();
-        let at = fold::var(eval.b.bind_here("at", fold::add(self.begin.clone(), position.clone())));
-        let here = eval.known_column(self.layout, load_at(column, at.clone()));
-        let entry = eval.b.bind("entry", load_at(values, at));
-        let formed = eval.slot_term(self.product.reading, &entry, here)?;
-        eval.b.push(Stmt::Assign(term, formed));
-        eval.close_if(fold::compare(Cmp::Lt, position.clone(), self.count.clone()));
-        eval.b.push(Stmt::Store { buffer: self.terms, index: place(&position), value: fold::var(term) });
-        eval.close_loop(item, fold::int(0), fold::int(ITEMS), 1, LoopKind::Unroll(0));
+        let last = eval.b.bind("last_entry", fold::sub(self.count.clone(), fold::int(1)));
+        let mut read = Vec::new();
+        for item in 0..ITEMS {
+            let position = fold::add(Expr::Lane(0), fold::int(item * i64::from(LANES)));
+            let position = fold::var(eval.b.bind_here("position", position));
+            let near = fold::min(position.clone(), last.clone());
+            let at = fold::var(eval.b.bind_here("at", fold::add(self.begin.clone(), near)));
+            let here = eval.known_column(self.layout, load_at(column, at.clone()));
+            let entry = fold::var(eval.b.bind_here("entry", load_at(values, at)));
+            read.push((position, here, entry));
+        }
+        let mut terms = Vec::new();
+        for (position, here, entry) in read {
+            let term = eval.slot_term(self.product.reading, &entry, here)?;
+            terms.push((position, term));
+        }
+        for (position, term) in terms {
+            let within = fold::compare(Cmp::Lt, position.clone(), self.count.clone());
+            let value = fold::select(within, term, zero.clone());
+            eval.b.push(Stmt::Store { buffer: self.terms, index: place(&position), value });
+        }
         Ok(())
     }
 

@@ -6,12 +6,13 @@
 //! which those that do not exist read the last one of the row again and are not added.
 //!
 //! Where columns lie aside, a chunk without any (nearly all, where compressing pays) takes a loop that does not test for
-//! them; in the other, the test chooses between two columns that are both read.
+//! them; in the other, the test chooses between two columns that are both read ([`columns`](super::columns)).
 
+use super::columns::Reach;
 use super::context::Context;
 use super::eval::{Eval, load_at};
 use super::fold;
-use super::slots::{Aside, Product, Share, Walk, products};
+use super::slots::{Product, Share, Walk, products};
 use super::{MapError, Target};
 use crate::format::layout::{Layout, Role, Starts};
 use crate::kernel::{Cmp, Element, Expr, LoopKind, Stmt, VarId};
@@ -32,12 +33,18 @@ pub(super) fn resident(cx: &Context, sweep: &Sweep, sharing: u32, block: u32) ->
     let of = |product: &Product| rows.layout_of(product.companion).map(|found| found.0);
     let large = |layout: &Layout| {
         let known = layout.starts() == Starts::Even && !layout.format.lengths;
-        !known && together(cx, layout, u64::from(sharing)) >= LARGE
+        let sharing = u64::from(sharing);
+        !known && !layout.is_brief(sharing) && together(cx, layout, sharing) >= LARGE
     };
     let formed = products(sweep).into_iter().filter(|product| !cx.ahead.contains_key(&product.value));
     let any = formed.filter_map(|product| of(&product)).any(large);
+    any.then(|| resident_large(cx, block))
+}
+
+/// Blocks of so many lanes that a multiprocessor should hold where a lane asks for a large group.
+pub(super) fn resident_large(cx: &Context, block: u32) -> u32 {
     let lanes = RESIDENT[usize::from(cx.options.precision != Element::F32)];
-    any.then(|| (lanes / block).max(1))
+    (lanes / block).max(1)
 }
 
 /// Slots that are asked for together.
@@ -78,40 +85,30 @@ impl Eval<'_, '_> {
     ) -> Result<(), MapError> {
         let terms = Terms { products, sums, layout, walk, together, stride: share.map_or(1, |s| s.count) };
         let from = self.first_slot(walk, share);
-        let Some((_, count)) = &walk.aside else {
-            return terms.groups(self, from, Aside::Never);
-        };
-        self.open_if();
-        terms.groups(self, from.clone(), Aside::Never)?;
-        let then = self.close_block();
-        self.open_if();
-        terms.groups(self, from, Aside::Both)?;
-        let otherwise = self.close_block();
-        self.b.push(Stmt::If { cond: fold::compare(Cmp::Eq, count.clone(), fold::int(0)), then, otherwise });
-        Ok(())
+        self.by_codes(layout, walk, false, &mut |eval, reach| terms.groups(eval, from.clone(), reach))
     }
 }
 
 impl Terms<'_> {
     /// Full groups, and the one that is not.
-    fn groups(&self, eval: &mut Eval, from: Expr, aside: Aside) -> Result<(), MapError> {
+    fn groups(&self, eval: &mut Eval, from: Expr, reach: Reach) -> Result<(), MapError> {
         let to = &self.walk.to;
         let next = eval.b.declare("next", from.clone());
         let step = self.together * self.stride;
         let full = fold::sub(to.clone(), fold::int(step - self.stride));
         let full = eval.b.bind("end_of_groups", full);
         let counter = eval.open_loop(if self.walk.origin.is_some() { "at" } else { "slot" });
-        self.group(eval, &fold::var(counter), self.together, false, aside)?;
+        self.group(eval, &fold::var(counter), self.together, false, reach)?;
         eval.b.push(Stmt::Assign(next, fold::add(fold::var(counter), fold::int(step))));
         eval.close_loop(counter, from, full, step, LoopKind::Unroll(1));
         eval.open_if();
-        self.group(eval, &fold::var(next), (self.together - 1).max(1), true, aside)?;
+        self.group(eval, &fold::var(next), (self.together - 1).max(1), true, reach)?;
         eval.close_if(fold::compare(Cmp::Lt, fold::var(next), to.clone()));
         Ok(())
     }
 
     /// So many slots from a value of the loop variable on; all exist, or the first and perhaps others.
-    fn group(&self, eval: &mut Eval, first: &Expr, count: i64, partial: bool, aside: Aside) -> Result<(), MapError> {
+    fn group(&self, eval: &mut Eval, first: &Expr, count: i64, partial: bool, reach: Reach) -> Result<(), MapError> {
         let to = &self.walk.to;
         let mut read = Vec::new();
         for n in 0..count {
@@ -125,7 +122,7 @@ impl Terms<'_> {
                 None => own,
             };
             let (at, slot) = eval.cell(self.layout, self.walk, near)?;
-            let column = eval.column(self.layout, self.walk, at.clone(), slot, aside)?;
+            let column = eval.column(self.layout, self.walk, at.clone(), slot, reach)?;
             let value = eval.stored(Role::Value)?;
             let entry = fold::var(eval.b.bind_here("entry", load_at(value, at)));
             read.push((exists, column, entry));

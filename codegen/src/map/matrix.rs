@@ -56,8 +56,7 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
 
 /// Whether products are cut by entries: where asked for, or where the longest row is too long for its lanes.
 fn is_balanced(cx: &Context, layout: &Layout) -> bool {
-    let long = layout.longest > layout.cut_beyond();
-    layout.cuts() && layout.entries > 0 && cx.options.variant.balanced.unwrap_or(long)
+    layout.cuts() && layout.entries > 0 && cx.options.variant.balanced.unwrap_or_else(|| layout.is_cut())
 }
 
 /// Opens the loop over the tiles of rows that a block takes one after another, where it takes several; its variable, and

@@ -14,6 +14,7 @@ mod ahead;
 mod balanced;
 pub(crate) mod builder;
 mod coefficients;
+mod columns;
 mod context;
 mod elimination;
 mod eval;

@@ -76,7 +76,8 @@ impl Variant {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
                 vec![Part::new("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
             }
-            (Target::Host, Work::Fence | Work::Rows) => Vec::new(),
+            (Target::Host, Work::Rows) => vec![Part::new("row_unroll", ["auto", "1", "2", "4", "8"])],
+            (Target::Host, Work::Fence) => Vec::new(),
         };
         let parts = parts.into_iter().chain(of_size(target, space, precision, work));
         parts.filter(|part| part.values.len() > 1).collect()
@@ -163,13 +164,16 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
     let shapes = [(32, 1), (64, 1), (128, 1), (32, 2), (32, 4)];
     let shapes = shapes.into_iter().filter(|(x, y)| *x < 2 * first.max(32) && *y < 2 * second);
     let blocks = Part::new("line_block", shapes.map(|(x, y)| format!("{x}x{y}")));
-    // Only lines across the fastest axis are split.
-    if axis == 0 || n < 4 {
+    if n < 4 {
         return vec![blocks];
     }
     let most = if precision == Element::F32 { 64 } else { 32 };
-    let split = powers(2, 64).into_iter().filter(|s| 2 * s <= n && n.div_ceil(*s) <= most).map(|s| s.to_string());
+    let split =
+        powers(2, 512).into_iter().filter(|s| 4 * s <= n.max(8) && n.div_ceil(*s) <= most).map(|s| s.to_string());
     let segments = ["auto".to_string(), "1".to_string()].into_iter().chain(split);
+    if axis == 0 {
+        return vec![Part::new("segments", segments), blocks];
+    }
     vec![
         Part::new("segments", segments),
         Part::new("columns", ["auto", "8", "16", "32", "64"]),

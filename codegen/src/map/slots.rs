@@ -4,6 +4,7 @@
 //! the table in [`format`](crate::format); what does not depend on the slot is bound outside the loop.
 
 use super::MapError;
+use super::columns::Coded;
 use super::context::Context;
 use super::eval::{Eval, load_at};
 use super::fold;
@@ -14,14 +15,12 @@ use crate::kernel::{Access, BufferId, Cmp, Expr, LoopKind, Stmt, VarId};
 use crate::loops::{ScalarId, Sweep, ValueId, ValueKind};
 use crate::math::{self, BinaryOp, Rows};
 use crate::module::Arg;
-use kernelwright_syntax::program::{Base, Coding, Level};
+use kernelwright_syntax::program::Level;
 
 /// Mean row length from which a host's loop over contiguous slots is worth vector instructions.
 const SIMD_SLOTS: u64 = 8;
 /// Slots that a device's loop over a known number of them asks for together.
 const UNROLLED: u32 = 4;
-/// Codes there are; see [`format`](crate::format), "Columns".
-const CODES: i64 = 1 << 16;
 
 /// A value that is a sum over slots.
 #[derive(Debug, Clone, Copy)]
@@ -79,25 +78,14 @@ pub(super) struct Walk {
     pub(super) to: Expr,
     /// Value of the loop variable at slot 0; none where it is the slot itself.
     pub(super) origin: Option<Expr>,
-    row: Expr,
+    pub(super) row: Expr,
     /// Chunk and lane of the row.
-    chunk: Expr,
-    lane: Expr,
+    pub(super) chunk: Expr,
+    pub(super) lane: Expr,
     /// Slots before the chunk, P; of every chunk.
-    before: Expr,
-    /// Where the chunk's columns aside begin, and how many there are.
-    pub(super) aside: Option<(Expr, Expr)>,
-}
-
-/// How a code is tested for a column aside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Aside {
-    /// Not at all: the chunk has none.
-    Never,
-    /// What lies aside is read where it is needed.
-    Perhaps,
-    /// Both columns are read, of a chunk that has some aside: no branch stands between loads.
-    Both,
+    pub(super) before: Expr,
+    /// How its columns are written.
+    pub(super) coded: Coded,
 }
 
 impl<'a> Eval<'a, '_> {
@@ -168,7 +156,7 @@ impl<'a> Eval<'a, '_> {
             self.open_if();
         }
         let mut walk = self.walk(layout, row)?;
-        walk.aside = self.aside_of(layout, &walk)?;
+        walk.coded = self.coded(layout, &walk)?;
         let together = self.together(layout, &walk, share.map_or(1, |s| s.count));
         if together > 1 {
             self.grouped_slots(products, &sums, layout, &walk, share, together)?;
@@ -200,20 +188,21 @@ impl<'a> Eval<'a, '_> {
         share: Option<&Share>,
     ) -> Result<(), MapError> {
         let from = self.first_slot(walk, share);
-        let counts_cells = walk.origin.is_some();
-        let counter = self.open_loop(if counts_cells { "at" } else { "slot" });
-        let (at, slot) = self.cell(layout, walk, fold::var(counter))?;
-        let aside = if walk.aside.is_some() { Aside::Perhaps } else { Aside::Never };
-        let column = self.column(layout, walk, at.clone(), slot, aside)?;
-        let value = self.stored(Role::Value)?;
-        let entry = self.b.bind("entry", load_at(value, at));
-        for (product, &sum) in products.iter().zip(sums) {
-            let term = self.slot_term(product.reading, &entry, column)?;
-            self.b.push(Stmt::Assign(sum, fold::add(fold::var(sum), term)));
-        }
-        let kind = self.slot_loop(layout, counts_cells, sums);
-        self.close_loop(counter, from, walk.to.clone(), share.map_or(1, |s| s.count), kind);
-        Ok(())
+        self.by_codes(layout, walk, true, &mut |eval, reach| {
+            let counts_cells = walk.origin.is_some();
+            let counter = eval.open_loop(if counts_cells { "at" } else { "slot" });
+            let (at, slot) = eval.cell(layout, walk, fold::var(counter))?;
+            let column = eval.column(layout, walk, at.clone(), slot, reach)?;
+            let value = eval.stored(Role::Value)?;
+            let entry = eval.b.bind("entry", load_at(value, at));
+            for (product, &sum) in products.iter().zip(sums) {
+                let term = eval.slot_term(product.reading, &entry, column)?;
+                eval.b.push(Stmt::Assign(sum, fold::add(fold::var(sum), term)));
+            }
+            let kind = eval.slot_loop(layout, counts_cells, sums);
+            eval.close_loop(counter, from.clone(), walk.to.clone(), share.map_or(1, |s| s.count), kind);
+            Ok(())
+        })
     }
 
     /// Whether a row has its turn at the step that rows wait for, if they do.
@@ -225,15 +214,14 @@ impl<'a> Eval<'a, '_> {
 
     /// How the loop over slots may run.
     fn slot_loop(&self, layout: &Layout, contiguous: bool, sums: &[VarId]) -> LoopKind {
-        match self.cx.options.target {
-            super::Target::Cuda => match self.cx.options.variant.row_unroll.unwrap_or(UNROLLED) {
-                0 | 1 => LoopKind::Sequential,
-                n => LoopKind::Unroll(n),
-            },
-            super::Target::Host if contiguous && layout.entries >= SIMD_SLOTS * layout.size => {
+        let cuda = self.cx.options.target == super::Target::Cuda;
+        match self.cx.options.variant.row_unroll.or(cuda.then_some(UNROLLED)) {
+            Some(0 | 1) => LoopKind::Sequential,
+            Some(n) => LoopKind::Unroll(n),
+            None if contiguous && layout.entries >= SIMD_SLOTS * layout.size => {
                 LoopKind::Simd(sums.to_vec())
             }
-            super::Target::Host => LoopKind::Sequential,
+            None => LoopKind::Sequential,
         }
     }
 
@@ -267,7 +255,7 @@ impl<'a> Eval<'a, '_> {
         Ok(self.b.global(Arg::Data(number), name, element, array.len, access))
     }
 
-    fn load(&mut self, role: Role, index: Expr) -> Result<Expr, MapError> {
+    pub(super) fn load(&mut self, role: Role, index: Expr) -> Result<Expr, MapError> {
         let buffer = self.stored(role)?;
         Ok(load_at(buffer, index))
     }
@@ -296,7 +284,16 @@ impl<'a> Eval<'a, '_> {
         };
         if !contiguous {
             let to = self.b.bind("slots", slots);
-            return Ok(Walk { from: fold::int(0), to, origin: None, row, chunk, lane, before, aside: None });
+            return Ok(Walk {
+                from: fold::int(0),
+                to,
+                origin: None,
+                row,
+                chunk,
+                lane,
+                before,
+                coded: Coded::default(),
+            });
         }
         let first = if nest(&layout.format)[0] == Level::Lane {
             fold::add(fold::mul(lane.clone(), fold::int((layout.cells / layout.height) as i64)), before.clone())
@@ -306,7 +303,7 @@ impl<'a> Eval<'a, '_> {
         };
         let first = self.b.bind("first_cell", first);
         let to = self.b.bind("end_cell", fold::add(first.clone(), slots));
-        Ok(Walk { from: first.clone(), to, origin: Some(first), row, chunk, lane, before, aside: None })
+        Ok(Walk { from: first.clone(), to, origin: Some(first), row, chunk, lane, before, coded: Coded::default() })
     }
 
     /// Chunk and lane of a row.
@@ -349,7 +346,7 @@ impl<'a> Eval<'a, '_> {
             chunk: row,
             lane: zero.clone(),
             before: zero,
-            aside: None,
+            coded: Coded::default(),
         })
     }
 
@@ -414,91 +411,11 @@ impl<'a> Eval<'a, '_> {
     }
 
     /// Chunks that have a slot before a slot, Q.
-    fn chunks_before(&mut self, layout: &Layout, slot: Expr) -> Result<Expr, MapError> {
+    pub(super) fn chunks_before(&mut self, layout: &Layout, slot: Expr) -> Result<Expr, MapError> {
         match layout.starts() {
             Starts::Slots => self.load(Role::SlotStart, slot),
             _ => Ok(fold::mul(slot, fold::int(layout.chunks as i64))),
         }
-    }
-
-    /// The column of a cell, as a variable.
-    pub(super) fn column(
-        &mut self,
-        layout: &Layout,
-        walk: &Walk,
-        at: Expr,
-        slot: Expr,
-        aside: Aside,
-    ) -> Result<VarId, MapError> {
-        let Coding::Delta { base, .. } = layout.format.coding else {
-            let column = self.load(Role::Column, at)?;
-            return Ok(self.known_column(layout, column));
-        };
-        let order = nest(&layout.format);
-        let by_slot = order.iter().position(|l| *l == Level::Slot) < order.iter().position(|l| *l == Level::Chunk);
-        let unit = match base {
-            Base::Row => walk.row.clone(),
-            Base::Chunk => walk.chunk.clone(),
-            Base::ChunkSlot if by_slot => fold::add(self.chunks_before(layout, slot.clone())?, walk.chunk.clone()),
-            Base::ChunkSlot => fold::add(walk.before.clone(), slot.clone()),
-        };
-        let base = self.load(Role::Base, unit)?;
-        let base = self.b.bind("base_here", base);
-        let code = self.load(Role::Code, at)?;
-        let code = self.b.bind("code_here", code);
-        let near = fold::add(base, code.clone());
-        let column = match &walk.aside {
-            Some(of_chunk) if aside != Aside::Never => {
-                let ordinal = fold::add(fold::mul(slot, fold::int(layout.height as i64)), walk.lane.clone());
-                self.near_or_aside(layout, of_chunk, code, near, ordinal, aside)?
-            }
-            _ => near,
-        };
-        Ok(self.known_column(layout, column))
-    }
-
-    /// Where a chunk's columns aside begin, and how many there are.
-    fn aside_of(&mut self, layout: &Layout, walk: &Walk) -> Result<Option<(Expr, Expr)>, MapError> {
-        if layout.array(Role::Escape).is_none() {
-            return Ok(None);
-        }
-        let from = self.load(Role::EscapeStart, walk.chunk.clone())?;
-        let from = self.b.bind("aside_from", from);
-        let next = self.load(Role::EscapeStart, fold::add(walk.chunk.clone(), fold::int(1)))?;
-        let count = self.b.bind("aside_count", fold::sub(next, from.clone()));
-        Ok(Some((from, count)))
-    }
-
-    /// The column of a code that may be one of the columns aside; `ordinal` is its place in the chunk.
-    fn near_or_aside(
-        &mut self,
-        layout: &Layout,
-        (from, count): &(Expr, Expr),
-        code: Expr,
-        near: Expr,
-        ordinal: Expr,
-        aside: Aside,
-    ) -> Result<Expr, MapError> {
-        let first = self.b.bind("first_aside", fold::sub(fold::int(CODES), count.clone()));
-        let numbered = fold::sub(code.clone(), first.clone());
-        let numbered =
-            if aside == Aside::Both { fold::binary(crate::kernel::Op::Max, numbered, fold::int(0)) } else { numbered };
-        let number = if layout.escapes > CODES as u64 {
-            // Only a chunk with more columns aside than there are codes is stored by position.
-            fold::select(fold::compare(Cmp::Lt, first.clone(), fold::int(0)), ordinal, numbered)
-        } else {
-            numbered
-        };
-        let column = self.load(Role::Escape, fold::add(from.clone(), number))?;
-        let column = if aside == Aside::Both { self.b.bind("column_aside", column) } else { column };
-        Ok(fold::select(fold::compare(Cmp::Lt, code, first), near, column))
-    }
-
-    /// A column, which is inside.
-    pub(super) fn known_column(&mut self, layout: &Layout, column: Expr) -> VarId {
-        let var = self.b.bind_here("column_here", column);
-        self.frame.know(var, (0, layout.size as i64 - 1));
-        var
     }
 
     /// The term of a slot.

@@ -149,7 +149,8 @@ impl Variant {
             Space::Axes(_) => usual,
             Space::Rows(rows) => {
                 let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
-                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), ..usual }
+                let row_once = target == Target::Cuda && rows.layout.reads_once();
+                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), row_once, ..usual }
             }
         }
     }

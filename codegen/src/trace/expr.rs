@@ -3,6 +3,7 @@
 use kernelwright_syntax::program::{BinaryOp, Fact, Function, Scalar, ScalarCondition, VarId, Vector};
 
 use super::{TraceError, Tracer};
+use crate::format::Derived;
 use crate::graph::{CondTree, MapTree, NodeId, NodeKind, ReduceKind, ScalarTree};
 use crate::math::Standing;
 
@@ -46,8 +47,7 @@ impl<'a> Tracer<'a> {
             }
             Vector::ApplyTranspose(operator, v) => {
                 let v = self.vector(v)?;
-                self.require_symmetric()?;
-                self.apply(*operator, v)?
+                self.apply_transpose(*operator, v)?
             }
             Vector::Solve(operator, v) => {
                 let v = self.vector(v)?;
@@ -85,12 +85,27 @@ impl<'a> Tracer<'a> {
         Ok(Term::node(self.node(NodeKind::Apply(v), &name)))
     }
 
-    /// `transpose(A)` is `A` where symmetry is proved.
-    fn require_symmetric(&self) -> Result<(), TraceError> {
+    /// `transpose(A)` is `A` where symmetry is proved, and a companion of a matrix otherwise.
+    fn apply_transpose(&mut self, operator: usize, v: Term) -> Result<Term, TraceError> {
+        let facts = &self.input.operator.facts;
+        let symmetric = facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved);
+        if symmetric || v == Term::Zero {
+            return self.apply(operator, v);
+        }
+        if self.input.operator.space.rows().is_none() {
+            return self.no_transpose();
+        }
+        let number = self.companion("transpose", |of| *of == Derived::Transpose)?.0;
+        let operand = self.vector_node(v, "operand");
+        let name = format!("At_{}", self.nodes[operand.0].name);
+        Ok(Term::node(self.node(NodeKind::Companion { number, step: None, operand }, &name)))
+    }
+
+    /// The operator of a grid has no transpose unless it is its own.
+    fn no_transpose<T>(&self) -> Result<T, TraceError> {
         let facts = &self.input.operator.facts;
         let known = facts.iter().find(|f| f.fact == Fact::Symmetric);
         match known {
-            Some(f) if f.standing == Standing::Proved => Ok(()),
             Some(f) => self.error(format!(
                 "`transpose` of `{}` is not available: the operator is not proved symmetric ({})",
                 self.input.operator.name, f.why

@@ -48,7 +48,11 @@ impl<'a> Tracer<'a> {
     }
 
     /// The number of a companion, and what it is.
-    fn companion(&self, name: &str, wanted: impl Fn(&Derived) -> bool) -> Result<(usize, Derived), TraceError> {
+    pub(super) fn companion(
+        &self,
+        name: &str,
+        wanted: impl Fn(&Derived) -> bool,
+    ) -> Result<(usize, Derived), TraceError> {
         let Some(rows) = self.input.operator.space.rows() else {
             return self
                 .unfit(format!("`{name}` is for matrices"), "choose `jacobi`, `line` or another preconditioner");

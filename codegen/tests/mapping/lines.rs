@@ -150,10 +150,24 @@ fn columns_split_over_lanes() {
     }
 }
 
+/// Lines of any length are split where nobody chose a shape.
+#[test]
+fn long_lines_are_split_by_default() {
+    for (n, precision, lanes) in [
+        (600, Element::F32, [16, 38]),
+        (1000, Element::F64, [16, 56]),
+        (2500, Element::F32, [8, 120]),
+        (4096, Element::F64, [4, 256]),
+    ] {
+        let kernel = one_solve(&columns("no_flux", [5, 1, n]), 3, 2, Target::Cuda, precision, None);
+        assert_eq!(kernel.lanes[..2], lanes, "{n}");
+    }
+}
+
 /// Lines whose intermediate values do not fit into private memory.
 #[test]
 fn long_lines() {
-    for (n, target) in [(9000, Target::Cuda), (70000, Target::Host)] {
+    for (n, target) in [(17000, Target::Cuda), (70000, Target::Host)] {
         let text = format!(
             "operator rod {{ grid cells [i: nx]; apply u => 2.5*u - u[i+1] - u[i-1]; boundary i: dirichlet(0); }}
 problem main {{ operator rod(nx = {n}); rhs random(seed = 1); solver richardson; iterations 3; }}

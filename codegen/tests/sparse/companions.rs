@@ -23,6 +23,13 @@ fn with(format: &str, matrix: &Csr, preconditioner: &Preconditioner) -> Stored {
     stored
 }
 
+/// The same with its transpose.
+fn with_transpose(format: &str, matrix: &Csr) -> Stored {
+    let mut stored = with(format, matrix, &Preconditioner::Identity);
+    companion::add_transpose(&mut stored, &matrix.view()).unwrap();
+    stored
+}
+
 /// Entries of a companion by row and column of the given matrix, and the steps of its rows.
 fn entries(stored: &Stored, number: usize) -> (BTreeMap<(usize, usize), f64>, Vec<f64>) {
     let before = |c: &Companion| c.layout.arrays.len();
@@ -43,6 +50,18 @@ fn entries(stored: &Stored, number: usize) -> (BTreeMap<(usize, usize), f64>, Ve
         steps[given(row)] = if layout.array(Role::Step).is_some() { get(Role::Step, row) } else { 0.0 };
     }
     (found, steps)
+}
+
+#[test]
+fn the_transpose_has_every_entry_mirrored() {
+    let matrix = matrix();
+    let cells = (0..matrix.rows()).flat_map(|row| matrix.row(row).map(move |(column, value)| ((column, row), value)));
+    let expected: BTreeMap<(usize, usize), f64> = cells.collect();
+    for format in ["csr", "sell_c_sigma", "pjds"] {
+        let stored = with_transpose(format, &matrix);
+        assert_eq!(stored.companions[0].of, Derived::Transpose);
+        assert_eq!(entries(&stored, 0).0, expected, "{format}");
+    }
 }
 
 #[test]
@@ -198,6 +217,45 @@ fn loops_with_companions_are_placed() {
     }
 }
 
+/// Conjugate gradients on the normal equations (Saad 2003, section 8.3).
+fn cgnr() -> Solver {
+    let text = "solver cgnr(A: any) {
+        residual r = f - A*u;
+        z = transpose(A)*r;
+        gamma = dot(z, z);
+        p = z;
+        converge when norm(r) <= tolerance*norm(f);
+        repeat {
+            q = A*p;
+            alpha = gamma/dot(q, q);
+            u = u + alpha*p;
+            r = r - alpha*q;
+            check;
+            z = transpose(A)*r;
+            gamma_new = dot(z, z);
+            beta = gamma_new/gamma;
+            gamma = gamma_new;
+            p = z + beta*p;
+        }
+    }";
+    kernelwright_syntax::compile("cgnr.kw", text).unwrap().solvers.remove(0)
+}
+
+#[test]
+fn loops_with_the_transpose_agree_in_all_formats_and_schedules() {
+    let mut expected = None;
+    for name in ["csr", "pjds", "sell_c_sigma"] {
+        let stored = with_transpose(name, &matrix());
+        let operator = with_companions("matrix", &stored, Vec::new());
+        for plan in plans(&operator, &cgnr(), &Preconditioner::Identity) {
+            for target in [Target::Host, Target::Cuda] {
+                let found = run(&plan, &stored, target, |_| {});
+                assert_eq!(&found, expected.get_or_insert_with(|| found_of(&found)), "{name}, {}", plan.schedule.name);
+            }
+        }
+    }
+}
+
 #[test]
 fn companions_move_with_the_rows_of_every_format() {
     let matrix = matrix();
@@ -225,4 +283,7 @@ fn what_a_matrix_was_not_stored_with_is_asked_for() {
         let input = Input { operator: &operator, solvers, solver: 0, preconditioner, precision: Precision::F64 };
         assert!(trace(input).is_err_and(|e| e.message.contains("stored without")), "{preconditioner:?}");
     }
+    let (solvers, preconditioner) = (&[cgnr()][..], &Preconditioner::Identity);
+    let input = Input { operator: &operator, solvers, solver: 0, preconditioner, precision: Precision::F64 };
+    assert!(trace(input).is_err_and(|e| e.message.contains("`transpose` multiplies with")));
 }

@@ -24,6 +24,17 @@ format odd_sell_chunk { rows given.chunk(32).pad(longest); store chunk, slot, la
 format odd_sell_row { rows given.chunk(32).pad(longest); store chunk, slot, lane; lengths kept;
                       index delta(u16, base = row, escape); }
 format odd_csr_sorted { rows sort(length, descending, window = 100); store row, slot; index u64; }
+format odd_dia { rows given.chunk(all).pad(aligned); store slot, lane;
+                 index delta(u16, base = (chunk, slot), from = row, escape); }
+format odd_aligned { rows given.chunk(8).pad(aligned); store chunk, lane, slot; index u32; }
+format odd_aligned_outside { rows given.chunk(4).pad(aligned); store lane, chunk, slot;
+                             index delta(u16, base = (chunk, slot), from = row, escape); }
+format odd_pattern_lanes { rows sort(length, descending, window = 16).chunk(4).pad(longest); store chunk, lane, slot;
+                           lengths kept; index delta(u16, base = (chunk, slot), from = first, escape); }
+format odd_pattern_even { rows given.chunk(4).pad(matrix); store chunk, slot, lane;
+                          index delta(u16, base = (chunk, slot), from = row, escape); }
+format odd_first_slots { rows sort(length, descending).chunk(3).pad(longest); store slot, lane, chunk;
+                         index delta(u16, base = chunk, from = first, escape); }
 format odd_coo { rows sort(length, descending, window = 7); store entry; index u64; }
 ";
 

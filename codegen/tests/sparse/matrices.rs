@@ -84,7 +84,16 @@ pub fn square() -> Vec<Csr> {
     all.push(Csr::new("power law", 300, power.collect(), 7));
     let long = (0..37).map(|_| drawn(&mut random, 36, 37));
     all.push(Csr::new("nearly dense", 37, long.collect(), 8));
+    all.push(Csr::new("five points", 17 * 9, (0..17 * 9).map(five_points).collect(), 10));
     all
+}
+
+/// A point of a rectangle of 17 x 9 and its neighbours.
+fn five_points(at: usize) -> Vec<usize> {
+    let (x, y) = (at % 17, at / 17);
+    let along = [(x > 0, 1, false), (x < 16, 1, true), (y > 0, 17, false), (y < 8, 17, true)];
+    let neighbours = along.into_iter().filter(|side| side.0).map(|(_, by, up)| if up { at + by } else { at - by });
+    neighbours.chain([at]).collect()
 }
 
 /// Wide enough for columns that 16 bits do not reach.

@@ -124,7 +124,18 @@ fn every_format_multiplies_every_matrix() {
 
 #[test]
 fn every_sharing_of_rows_gives_the_product() {
-    for name in ["csr", "csr_delta", "coo", "pjds", "sell_c_sigma", "sell_delta", "ellpack_r", "odd_lane_inside"] {
+    for name in [
+        "csr",
+        "csr_delta",
+        "coo",
+        "pjds",
+        "sell_c_sigma",
+        "sell_delta",
+        "ellpack_r",
+        "odd_lane_inside",
+        "odd_pattern_lanes",
+        "sliced_dia",
+    ] {
         let format = formats::named(name);
         for matrix in matrices::square() {
             for (lanes, together) in [(1, Some(3)), (2, None), (8, Some(1)), (32, Some(16))] {
@@ -198,7 +209,7 @@ fn what_a_search_would_try_can_be_mapped() {
 #[test]
 fn columns_aside_are_found() {
     let matrix = matrices::wide();
-    for name in ["csr_delta", "sell_delta"] {
+    for name in ["csr_delta", "sell_delta", "sell_pattern"] {
         agrees(&matrix, &formats::named(name), Target::Host, Element::F64, |_| {});
     }
 }

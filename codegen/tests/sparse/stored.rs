@@ -69,7 +69,7 @@ fn every_format_holds_every_matrix() {
 #[test]
 fn columns_far_away_are_kept_aside() {
     let matrix = matrices::wide();
-    for name in ["csr_delta", "sell_delta"] {
+    for name in ["csr_delta", "sell_delta", "sell_pattern"] {
         let stored = store(&formats::named(name), &matrix.view(), PLAIN).unwrap();
         assert!(stored.layout.escapes > 100, "{name}: {} aside", stored.layout.escapes);
         holds(&matrix, &stored, Basis::Permuted);
@@ -85,8 +85,39 @@ fn without_escape_a_far_column_is_named() {
     let options = Options { basis: Basis::Given, diagonal: false };
     let error = store(&tight, &matrix.view(), options).unwrap_err();
     assert_eq!(error, FormatError::TooFar { format: "tight".into(), row: 1, column: 70_000 });
-    let predicted = kernelwright_codegen::format::predict(&tight, &matrix.view()).unwrap_err();
+    let predicted = kernelwright_codegen::format::predict(&tight, &matrix.view(), Basis::Given).unwrap_err();
     assert_eq!(predicted, error);
+}
+
+/// Of a stencil in the given order every chunk follows from its distances; sorted, those of the boundary do not.
+#[test]
+fn rows_of_one_shape_store_no_codes() {
+    let stencil = matrices::square().remove(8);
+    let codes = |name: &str| {
+        let stored = store(&formats::named(name), &stencil.view(), PLAIN).unwrap();
+        holds(&stencil, &stored, Basis::Permuted);
+        (stored.layout.array(Role::Code).map_or(0, |(_, array)| array.len), stored.layout.cells)
+    };
+    assert_eq!(codes("odd_aligned_outside").0, codes("odd_aligned_outside").1, "lanes outside: all codes are stored");
+    // The first and the last of three chunks have rows whose padding would lie outside of the matrix.
+    assert_eq!(codes("sliced_dia"), (2 * 5 * 64, 3 * 5 * 64));
+    let (some, all) = codes("odd_pattern_lanes");
+    assert!(0 < some && some < all, "{some} of {all}");
+}
+
+/// A distance that leads out of the matrix from a row without the entry: padding is coded, whatever that costs.
+#[test]
+fn padding_stays_inside() {
+    let n = 40;
+    let right = |i: usize| if i.is_multiple_of(2) { vec![i, (i + 3).min(n - 1)] } else { vec![i] };
+    let left = |i: usize| if i.is_multiple_of(3) { vec![i.saturating_sub(5)] } else { vec![i.saturating_sub(2), i] };
+    for (name, row) in [("right", &right as &dyn Fn(usize) -> Vec<usize>), ("left", &left)] {
+        let matrix = Csr::new(name, n, (0..n).map(row).collect(), 4);
+        for format in formats::all() {
+            let stored = store(&format, &matrix.view(), PLAIN).unwrap();
+            holds(&matrix, &stored, Basis::Permuted);
+        }
+    }
 }
 
 #[test]
@@ -102,11 +133,11 @@ fn codes_of_a_chunk_decode() {
         [far(3), vec![9; 4]].concat(),
     ];
     for columns in cases {
-        let cell = |&column: &u64| Cell { column: Some(column), fill: column, unit: 0 };
+        let cell = |&column: &u64| Cell { column: Some(column), fill: column, unit: 0, follows: false };
         let mut cells: Vec<Cell> = columns.iter().map(cell).collect();
         let last = columns.last().copied().unwrap_or(0);
-        cells.push(Cell { column: None, fill: last, unit: 0 });
-        let coded = chunk(&cells, 1);
+        cells.push(Cell { column: None, fill: last, unit: 0, follows: false });
+        let coded = chunk(&cells, 1, 0);
         for (n, cell) in cells.iter().enumerate() {
             let aside = |n: u64| coded.aside[n as usize];
             let column = decode(coded.codes[n], coded.bases[0], coded.aside.len() as u64, &aside, n as u64);
@@ -116,8 +147,8 @@ fn codes_of_a_chunk_decode() {
             }
         }
     }
-    let near: Vec<Cell> = (0..65_536).map(|c| Cell { column: Some(c + 9), fill: 0, unit: 0 }).collect();
-    assert!(chunk(&near, 1).aside.is_empty(), "a window holds 65536 columns");
+    let near: Vec<Cell> = (0..65_536).map(|c| Cell { column: Some(c + 9), fill: 0, unit: 0, follows: false }).collect();
+    assert!(chunk(&near, 1, 0).aside.is_empty(), "a window holds 65536 columns");
 }
 
 #[test]

@@ -24,7 +24,7 @@ const TEXTS: [(&str, &str); 9] = [
 ];
 
 /// Names and texts of formats, simplest first.
-const FORMATS: [(&str, &str); 8] = [
+const FORMATS: [(&str, &str); 10] = [
     ("coo", include_str!("library/coo.kw")),
     ("csr", include_str!("library/csr.kw")),
     ("csr_delta", include_str!("library/csr_delta.kw")),
@@ -33,6 +33,8 @@ const FORMATS: [(&str, &str); 8] = [
     ("pjds", include_str!("library/pjds.kw")),
     ("sell_c_sigma", include_str!("library/sell_c_sigma.kw")),
     ("sell_delta", include_str!("library/sell_delta.kw")),
+    ("sell_pattern", include_str!("library/sell_pattern.kw")),
+    ("sliced_dia", include_str!("library/sliced_dia.kw")),
 ];
 
 /// Names of all solvers of the library.

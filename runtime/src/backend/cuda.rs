@@ -10,7 +10,7 @@ pub mod log;
 pub mod nvrtc;
 mod vector;
 
-use super::build::{Build, Identity};
+use super::build::{Build, Identity, Stop};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
@@ -101,7 +101,7 @@ pub fn survey() -> Result<Survey, BackendError> {
 /// Compiles CUDA C++ for an architecture (90 for `sm_90`) and reports what every kernel uses. Needs no device.
 pub fn compile_only(source: &str, architecture: u32, arithmetic: Arithmetic) -> Result<Compiled, BackendError> {
     let images = images_for(architecture, arithmetic)?;
-    images.nvrtc.compile(source, "unit", &images.options(), images.form)
+    images.nvrtc.compile(source, "unit", &images.options(), images.form, &Stop::default())
 }
 
 /// Compiles kernels for an architecture as a device would have them, and reports what each uses. Needs no device.
@@ -111,7 +111,8 @@ pub fn compile_kernels(
     arithmetic: Arithmetic,
 ) -> Result<Compiled, BackendError> {
     let source = print::cuda_with_lines(kernels);
-    let compiled = images_for(architecture, arithmetic)?.compile(&kernels.iter().collect::<Vec<_>>(), &source.text);
+    let (images, all) = (images_for(architecture, arithmetic)?, kernels.iter().collect::<Vec<_>>());
+    let compiled = images.compile(&all, &source.text, &Stop::default());
     compiled.map_err(|error| blame::name_kernel(error, &source))
 }
 
@@ -136,9 +137,7 @@ pub fn build_only(
     cache: &Arc<Cache>,
 ) -> Result<(Counters, CompileTimes), BackendError> {
     let images = Images { nvrtc: Nvrtc::find()?, architecture, form: Form::Cubin, arithmetic, cache: cache.clone() };
-    let (mut counters, mut times) = (Counters::default(), CompileTimes::default());
-    units::build(kernels, print::cuda_with_lines, &mut counters, &mut times, |unit| images.of(unit, kernels))?;
-    Ok((counters, times))
+    built(&images, kernels, &Stop::default())
 }
 
 impl CudaBackend {
@@ -318,15 +317,27 @@ impl CudaBackend {
 
 /// NVRTC in any thread; the card measures meanwhile.
 impl Build for Images {
-    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+    fn build(&self, kernels: &[Kernel], stop: &Stop) -> Result<Vec<u8>, BackendError> {
         let all: Vec<&Kernel> = kernels.iter().collect();
-        let compile = |unit: &Unit| self.compile(&all, &unit.source.text).map(|compiled| compiled.image);
+        let compile = |unit: &Unit| self.compile(&all, &unit.source.text, stop).map(|compiled| compiled.image);
         units::build_one(kernels, print::cuda_with_lines, compile)
+    }
+
+    fn warm(&self, kernels: &[Kernel], stop: &Stop) -> Result<(), BackendError> {
+        built(self, kernels, stop).map(drop)
     }
 
     fn beside(&self) -> bool {
         true
     }
+}
+
+/// Builds kernels without a device; what was done, and how long it took.
+fn built(images: &Images, kernels: &[Kernel], stop: &Stop) -> Result<(Counters, CompileTimes), BackendError> {
+    let (mut counters, mut times) = (Counters::default(), CompileTimes::default());
+    let one = |unit: &Unit| images.of(unit, kernels, stop);
+    units::build(kernels, print::cuda_with_lines, &mut counters, &mut times, one)?;
+    Ok((counters, times))
 }
 
 impl Backend for CudaBackend {
@@ -341,7 +352,9 @@ impl Backend for CudaBackend {
             self.shape(&Signature::of(kernel))?;
         }
         let (counters, times, images) = (&mut self.counters, &mut self.times, &self.images);
-        let units = units::build(kernels, print::cuda_with_lines, counters, times, |unit| images.of(unit, kernels))?;
+        let never = Stop::default();
+        let one = |unit: &Unit| images.of(unit, kernels, &never);
+        let units = units::build(kernels, print::cuda_with_lines, counters, times, one)?;
         let begin = Instant::now();
         let mut loaded: Vec<Option<CudaKernel>> = kernels.iter().map(|_| None).collect();
         for (numbers, image) in units {

@@ -9,7 +9,7 @@ mod ffi;
 pub mod memory;
 mod pool;
 
-use super::build::{Build, Identity};
+use super::build::{Build, Identity, Stop};
 use super::convert::{bytes_of, decode, encode, size_of};
 use super::signature::Signature;
 use super::slots::Slots;
@@ -47,10 +47,7 @@ const UNCHECKED: usize = 64 << 20;
 /// The host as a device.
 #[derive(Debug)]
 pub struct HostBackend {
-    compiler: Compiler,
-    processor: String,
-    arithmetic: Arithmetic,
-    cache: Arc<Cache>,
+    libraries: Libraries,
     pool: Pool,
     kernels: Slots<HostKernel>,
     buffers: Slots<HostBuffer>,
@@ -80,10 +77,12 @@ impl HostBackend {
     /// Opens the host; `Unavailable` without a C compiler.
     pub fn new(options: HostOptions) -> Result<HostBackend, BackendError> {
         Ok(HostBackend {
-            compiler: options.compiler.map_or_else(Compiler::of_user, |command| Compiler::named(&command))?,
-            processor: cc::processor(),
-            arithmetic: options.arithmetic,
-            cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
+            libraries: Libraries {
+                compiler: options.compiler.map_or_else(Compiler::of_user, |command| Compiler::named(&command))?,
+                processor: cc::processor(),
+                arithmetic: options.arithmetic,
+                cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
+            },
             pool: Pool::new(options.threads)?,
             kernels: Slots::new(),
             buffers: Slots::new(),
@@ -95,33 +94,7 @@ impl HostBackend {
 
     /// The compiler in use.
     pub fn compiler(&self) -> &Compiler {
-        &self.compiler
-    }
-
-    /// The compiled unit of a source, from the cache or from the compiler.
-    fn library(&self, unit: &Unit) -> Result<Built, BackendError> {
-        let options = Compiler::options(self.arithmetic);
-        let key = KeyBuilder::new("host")
-            .list("compiler", &self.compiler.identity())
-            .list("options", &options)
-            .part("processor", &self.processor)
-            .part("source", &unit.source.text)
-            .finish();
-        let about = Description {
-            backend: "host".to_owned(),
-            kernels: unit.names.clone(),
-            compiler: self.compiler.version.clone(),
-            architecture: std::env::consts::ARCH.to_owned(),
-            options: options.iter().map(|&option| option.to_owned()).collect(),
-            source_bytes: unit.source.text.len() as u64,
-            ..Description::default()
-        };
-        let mut compiled = false;
-        let image = self.cache.get_or_build(&key, about, || {
-            compiled = true;
-            self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic)
-        })?;
-        Ok(Built { image, compiled })
+        &self.libraries.compiler
     }
 
     /// Loads the libraries of units and puts their kernels in order.
@@ -154,17 +127,58 @@ fn for_host(kernels: &[Kernel]) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// The C compiler in any thread; it takes the cores that kernels are measured on.
-struct HostBuild {
+/// Shared libraries of sources: from the cache, else from the compiler.
+#[derive(Debug, Clone)]
+struct Libraries {
     compiler: Compiler,
+    processor: String,
     arithmetic: Arithmetic,
+    cache: Arc<Cache>,
 }
 
-impl Build for HostBuild {
-    fn build(&self, kernels: &[Kernel]) -> Result<Vec<u8>, BackendError> {
+impl Libraries {
+    /// The compiled unit of a source, from the cache or from the compiler.
+    fn of(&self, unit: &Unit, stop: &Stop) -> Result<Built, BackendError> {
+        let options = Compiler::options(self.arithmetic);
+        let key = KeyBuilder::new("host")
+            .list("compiler", &self.compiler.identity())
+            .list("options", &options)
+            .part("processor", &self.processor)
+            .part("source", &unit.source.text)
+            .finish();
+        let about = Description {
+            backend: "host".to_owned(),
+            kernels: unit.names.clone(),
+            compiler: self.compiler.version.clone(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            source_bytes: unit.source.text.len() as u64,
+            ..Description::default()
+        };
+        let mut compiled = false;
+        let image = self.cache.get_or_build(&key, about, || {
+            compiled = true;
+            self.compile(unit, stop)
+        })?;
+        Ok(Built { image, compiled })
+    }
+
+    fn compile(&self, unit: &Unit, stop: &Stop) -> Result<Vec<u8>, BackendError> {
+        self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic, stop)
+    }
+}
+
+/// The C compiler in any thread; it takes the cores that kernels are measured on.
+impl Build for Libraries {
+    fn build(&self, kernels: &[Kernel], stop: &Stop) -> Result<Vec<u8>, BackendError> {
         for_host(kernels)?;
-        let compile = |unit: &Unit| self.compiler.compile(&unit.source.text, unit.name(), self.arithmetic);
-        units::build_one(kernels, print::c_with_lines, compile)
+        units::build_one(kernels, print::c_with_lines, |unit| self.compile(unit, stop))
+    }
+
+    fn warm(&self, kernels: &[Kernel], stop: &Stop) -> Result<(), BackendError> {
+        for_host(kernels)?;
+        let (mut counters, mut times) = (Counters::default(), CompileTimes::default());
+        units::build(kernels, print::c_with_lines, &mut counters, &mut times, |unit| self.of(unit, stop)).map(drop)
     }
 
     fn beside(&self) -> bool {
@@ -174,13 +188,15 @@ impl Build for HostBuild {
 
 impl Backend for HostBackend {
     fn describe(&self) -> String {
-        format!("host: {} threads, {}", self.pool.threads(), self.compiler.version)
+        format!("host: {} threads, {}", self.pool.threads(), self.libraries.compiler.version)
     }
 
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
         for_host(kernels)?;
         let (mut times, mut counters) = (self.times, self.counters);
-        let units = units::build(kernels, print::c_with_lines, &mut counters, &mut times, |unit| self.library(unit))?;
+        let (libraries, never) = (&self.libraries, Stop::default());
+        let one = |unit: &Unit| libraries.of(unit, &never);
+        let units = units::build(kernels, print::c_with_lines, &mut counters, &mut times, one)?;
         self.counters = counters;
         let begin = Instant::now();
         let loaded = self.load(&units, kernels)?;
@@ -265,7 +281,7 @@ impl Backend for HostBackend {
     }
 
     fn builder(&self) -> Option<Arc<dyn Build>> {
-        Some(Arc::new(HostBuild { compiler: self.compiler.clone(), arithmetic: self.arithmetic }))
+        Some(Arc::new(self.libraries.clone()))
     }
 
     fn load_built(&mut self, kernels: &[Kernel], unit: &[u8]) -> Result<Vec<KernelHandle>, BackendError> {
@@ -274,11 +290,11 @@ impl Backend for HostBackend {
     }
 
     fn identity(&self) -> Identity {
-        let options = Compiler::options(self.arithmetic).into_iter().map(str::to_owned);
+        let options = Compiler::options(self.libraries.arithmetic).into_iter().map(str::to_owned);
         Identity {
-            device: self.processor.clone(),
+            device: self.libraries.processor.clone(),
             driver: String::new(),
-            compiler: self.compiler.identity().join("\n"),
+            compiler: self.libraries.compiler.identity().join("\n"),
             options: options.collect(),
         }
     }
@@ -295,7 +311,7 @@ impl Backend for HostBackend {
     }
 
     fn notices(&mut self) -> Vec<String> {
-        self.cache.take_notices()
+        self.libraries.cache.take_notices()
     }
 }
 

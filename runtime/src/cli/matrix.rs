@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kernelwright_codegen::format::Stored;
+use kernelwright_codegen::format::{Basis, Stored};
 use kernelwright_codegen::math::{Fact, KnownFact, Standing};
 use kernelwright_syntax::library;
 use kernelwright_syntax::program::{Format, Outcome, Precision, Solver, Statement, StatementKind};
@@ -80,9 +80,10 @@ pub(super) fn system(args: &ProgramArgs, path: &Path, place: Place) -> Result<(L
     let choices = choices(args, &name, &matrix.csr, &facts, declarations.as_ref());
     let loaded = system::program(matrix.csr.rows(), &choices, declarations.as_ref())?;
     let products = f64::from(ITERATIONS);
-    let chosen = format(&matrix.csr, &args.matrix.format, declarations.as_ref(), choices.precision, place, products)?;
+    let (given, basis) = (&args.matrix.format, Basis::Permuted);
+    let chosen = format(&matrix.csr, given, declarations.as_ref(), choices.precision, place, products, basis)?;
     let begin = Instant::now();
-    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program.problems[0].preconditioner)?;
+    let stored = system::convert(&matrix.csr, &chosen.format, &loaded.program)?;
     let conversion_seconds = begin.elapsed().as_secs_f64();
     Ok((loaded, System { name, matrix, stored, facts, choices, chosen, conversion_seconds }))
 }
@@ -169,7 +170,8 @@ fn diagonal_fits(matrix: &Csr, any_sign: bool) -> bool {
         && (0..matrix.rows()).all(|row| matrix.get(row, row).is_some_and(|d| d > 0.0 || (any_sign && d != 0.0)))
 }
 
-/// Chooses a format; `products` is how many products the choice has to pay for the conversion.
+/// Chooses a format; `products` is how many products the choice has to pay for the conversion, `basis` that of
+/// the columns.
 pub(super) fn format(
     matrix: &Csr,
     args: &FormatArgs,
@@ -177,6 +179,7 @@ pub(super) fn format(
     precision: Precision,
     place: Place,
     products: f64,
+    basis: Basis,
 ) -> Result<Chosen, Failure> {
     let all = choice::formats(declarations.map(|loaded| &loaded.program));
     if args.format != "auto" && args.format != "measure" {
@@ -189,7 +192,7 @@ pub(super) fn format(
         let (format, why) = (known.format.clone(), known.text());
         return Ok(Chosen { format, why, trials: Vec::new(), ranking: None, known: Some(known) });
     }
-    let ranking = choice::rank(matrix, &all, precision, target(place)?);
+    let ranking = choice::rank(matrix, &all, precision, target(place)?, basis);
     let (best, why) = ranking.best().map_err(Failure::Input)?;
     let mut chosen = Chosen { format: best.format.clone(), why, trials: Vec::new(), ranking: None, known: None };
     if args.format == "measure" {

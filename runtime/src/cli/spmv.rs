@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
-use kernelwright_codegen::format::Stored;
+use kernelwright_codegen::format::{Basis, Stored};
 use kernelwright_syntax::program::Precision;
 use serde_json::{Value, json};
 
@@ -55,7 +55,8 @@ fn measure(args: &SpmvArgs, matrix: &Csr) -> Result<Measured, Failure> {
     let declarations = args.format.formats.as_deref().map(load).transpose()?;
     let tuned = !args.untuned && args.variant.is_empty();
     let (products, place) = (f64::from(args.repeat), Place::Backend(args.backend, tuned));
-    let mut chosen = format(matrix, &args.format, declarations.as_ref(), args.precision, place, products)?;
+    let (formats, basis) = (declarations.as_ref(), Basis::Given);
+    let mut chosen = format(matrix, &args.format, formats, args.precision, place, products, basis)?;
     let begin = Instant::now();
     let stored = convert(matrix, &chosen.format)?;
     let conversion = begin.elapsed().as_secs_f64();

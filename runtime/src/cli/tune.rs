@@ -163,7 +163,8 @@ impl Line {
     fn update(&mut self, progress: &Progress) {
         let fresh = self.what != progress.what;
         let soon = self.last.is_some_and(|last| last.elapsed() < Duration::from_millis(100));
-        if !fresh && (soon || !self.terminal) {
+        // Elsewhere only what has been looked at is worth a line.
+        if if self.terminal { !fresh && soon } else { !fresh || progress.looked_at == 0 } {
             return;
         }
         self.what = progress.what.to_string();
@@ -236,6 +237,9 @@ fn text(report: &Report, out: &mut Out) -> Result<(), Failure> {
     rows.push(finalist(report, "default", &report.default));
     rows.push(finalist(report, "best", &report.best));
     columns(&rows).iter().try_for_each(|line| out.line(line))?;
+    if let Some(copy) = report.copy_bandwidth {
+        out.line(format!("  copy     {:.0} GB/s in the same run", copy / 1e9))?;
+    }
     let settings: Vec<String> = report.best.variant.iter().map(|(key, value)| format!("{key}={value}")).collect();
     out.line(format!("\n  {} {}", report.nouns.choice, report.best.schedule))?;
     for setting in settings {

@@ -366,8 +366,8 @@ impl<'l> Builder<'l> {
             known::Found::default()
         };
         notices.extend(found.notices);
-        // A choice that does not hold is not used, and said so.
-        let chosen = found.known.and_then(|known| {
+        // A choice that does not hold is not used, and said so; an earlier one may hold.
+        let chosen = found.known.into_iter().find_map(|known| {
             let planned = self.plan_named(&problem, Some(&known.schedule)).map_err(|error| error.to_string());
             let held = planned.and_then(|p| known.holds(p.plan(), backend.as_ref(), &problem).map(|()| p));
             held.map_err(|why| notices.push(format!("what was tuned is not used: {why}"))).ok().map(|p| (p, known))

@@ -88,7 +88,11 @@ impl Engine {
             module,
             kernels,
         };
-        device.allocate(&program)?;
+        if let Err(error) = device.allocate(&program) {
+            // The back end may be shared: what was allocated would stay.
+            device.into_backend();
+            return Err(error);
+        }
         let raises = Raises::of(&program);
         let stages = Stages { allocate: begin.elapsed(), ..stages };
         Ok(Engine { program, raises, device, limit, stale: true, stages })
@@ -272,9 +276,11 @@ impl Device {
     fn allocate(&mut self, program: &loops::Program) -> Result<(), Error> {
         let (real, len) = (self.module.real, self.module.vector_len);
         for vector in &program.vectors {
-            let versions: Result<Vec<_>, _> =
-                (0..vector.versions.max(1)).map(|_| self.backend.allocate(real, len.max(1))).collect();
-            self.vectors.push(versions?);
+            self.vectors.push(Vec::new());
+            for _ in 0..vector.versions.max(1) {
+                let buffer = self.backend.allocate(real, len.max(1))?;
+                self.vectors.last_mut().expect("invariant: just pushed").push(buffer);
+            }
         }
         for (number, data) in program.operator.data.iter().enumerate() {
             self.data

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use kernelwright_codegen::format;
+use kernelwright_codegen::format::{self, Basis};
 use kernelwright_syntax::program::{Format, Precision};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -142,7 +142,7 @@ impl<'m> Bench<'m> {
         target: Target,
     ) -> Self {
         let best = |precision: &Precision| {
-            let ranking = choice::rank(matrix, all, *precision, target);
+            let ranking = choice::rank(matrix, all, *precision, target, Basis::Given);
             ranking.candidates.first().map(|candidate| candidate.format.name.clone())
         };
         let chosen = precisions.iter().map(best).collect();
@@ -201,7 +201,7 @@ impl<'m> Bench<'m> {
 
     /// Why a format is not measured, if it is not.
     fn left_out(&self, format: &Format) -> Option<String> {
-        match format::predict(format, &self.matrix.view()) {
+        match format::predict(format, &self.matrix.view(), Basis::Given) {
             Err(error) => Some(error.to_string()),
             Ok(layout) => {
                 let cells = layout.cells as f64 / self.matrix.entries().max(1) as f64;

@@ -6,7 +6,7 @@
 //! instead.
 
 use kernelwright_codegen::format::layout::Starts;
-use kernelwright_codegen::format::{self, Layout};
+use kernelwright_codegen::format::{self, Basis, Layout, Role};
 use kernelwright_syntax::library;
 use kernelwright_syntax::program::{Coding, Format, Height, Order, Precision, Program};
 
@@ -61,8 +61,8 @@ pub fn formats(program: Option<&Program>) -> Vec<Format> {
 const HEIGHTS: [u64; 4] = [16, 32, 64, 128];
 const WINDOWS: [Option<u64>; 3] = [Some(512), Some(16_384), None];
 
-/// A format in other shapes: chunks of other heights, other windows of sorted rows. Their names say which, as in
-/// `sell_c_sigma/64` and `sell_c_sigma/window=none`.
+/// A format in other shapes that it allows: chunks of other heights, other windows of sorted rows. Their names say which,
+/// as in `sell_c_sigma/64` and `sell_c_sigma/window=none`.
 pub fn shapes(format: &Format) -> Vec<Format> {
     let named = |ending: String, change: &dyn Fn(&mut Format)| {
         let mut shape = Format { name: format!("{}/{ending}", format.name), ..format.clone() };
@@ -83,6 +83,7 @@ pub fn shapes(format: &Format) -> Vec<Format> {
             named(format!("window={word}"), &|format| format.order = Order::Sorted { window })
         }));
     }
+    shapes.retain(|shape| !shape.has_ragged_slots());
     shapes
 }
 
@@ -102,8 +103,10 @@ struct Speeds {
     entries: f64,
     /// Rows side by side that all have the same number of slots, which the compiler then knows.
     even: f64,
-    /// The same for 16-bit columns, as a part of that; and where every chunk has columns aside, as a part of both.
+    /// The same for 16-bit columns, as a part of that, and for columns that follow from bases alone; and where every chunk
+    /// has columns aside, as a part of both.
     coded: f64,
+    exact: f64,
     aside: f64,
     /// Rows in another order read the operand less regularly; as a part of that.
     sorted: f64,
@@ -130,6 +133,7 @@ impl Speeds {
                     entries,
                     even,
                     coded: 0.97,
+                    exact: 0.95,
                     aside: 0.7,
                     sorted: 0.98,
                     slot: 0.19e-6,
@@ -150,6 +154,7 @@ impl Speeds {
                     entries,
                     even,
                     coded: 0.7,
+                    exact: 0.5,
                     aside: 0.9,
                     sorted: 0.95,
                     slot: 1e-9,
@@ -161,11 +166,11 @@ impl Speeds {
     }
 }
 
-/// Ranks formats for a matrix.
-pub fn rank(matrix: &Csr, formats: &[Format], precision: Precision, target: Target) -> Ranking {
+/// Ranks formats for a matrix whose columns are in a basis: the given one for products alone, that of the rows for loops.
+pub fn rank(matrix: &Csr, formats: &[Format], precision: Precision, target: Target, basis: Basis) -> Ranking {
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
     for format in formats {
-        match format::predict(format, &matrix.view()) {
+        match format::predict(format, &matrix.view(), basis) {
             Ok(layout) => {
                 let cost = Cost::of(&layout, precision);
                 let (seconds, limit) = time(&layout, &cost, target);
@@ -192,7 +197,10 @@ fn time(layout: &Layout, cost: &Cost, target: Target) -> (f64, Limit) {
     if matches!(layout.format.coding, Coding::Delta { .. }) {
         // Columns aside of a chunk; nearly all chunks have some where there is one each.
         let open = (layout.escapes as f64 / layout.chunks.max(1) as f64).min(1.0);
-        part *= speeds.coded * (1.0 - (1.0 - speeds.aside) * open);
+        let codes = layout.array(Role::Code).map_or(0, |(_, array)| array.len);
+        let with_codes = codes as f64 / layout.cells.max(1) as f64;
+        part *= speeds.exact + (speeds.coded - speeds.exact) * with_codes;
+        part *= 1.0 - (1.0 - speeds.aside) * open;
     }
     if layout.permuted {
         part *= speeds.sorted;
@@ -265,7 +273,7 @@ mod tests {
 
     fn best(name: &str, scale: f64, target: Target) -> String {
         let kind = kinds::all(scale).into_iter().find(|kind| kind.name == name).expect("a kind");
-        let ranking = rank(&kind.build(), &formats(None), Precision::F32, target);
+        let ranking = rank(&kind.build(), &formats(None), Precision::F32, target, Basis::Given);
         assert!(ranking.candidates.is_sorted_by(|a, b| a.seconds <= b.seconds));
         ranking.best().expect("a candidate").0.format.name.clone()
     }
@@ -285,7 +293,22 @@ mod tests {
     }
 
     #[test]
-    fn a_stencil_is_stored_with_short_columns_side_by_side() {
-        assert_eq!(best("poisson7", 0.02, Target::Cuda), "sell_delta");
+    fn what_follows_a_pattern_is_stored_without_columns() {
+        for stencil in ["poisson7", "fem27"] {
+            assert_eq!(best(stencil, 0.02, Target::Cuda), "sliced_dia", "{stencil}");
+        }
+        // Few rows of an hp method wait for the longest; what each format would move is known all the same.
+        let kind = kinds::all(0.02).into_iter().find(|kind| kind.name == "hpfem-p4").expect("a kind");
+        let bytes = |basis| {
+            let ranking = rank(&kind.build(), &formats(None), Precision::F32, Target::Cuda, basis);
+            let of =
+                |name: &str| ranking.candidates.iter().find(|c| c.format.name == name).map(|c| c.cost.product_bytes);
+            [of("sell_pattern").expect("stored"), of("sell_delta").expect("stored")].map(|bytes| bytes as f64)
+        };
+        let [pattern, delta] = bytes(Basis::Given);
+        assert!(pattern < 0.85 * delta, "{pattern} for {delta}");
+        // Where columns move with the rows, shapes are lost.
+        let [pattern, delta] = bytes(Basis::Permuted);
+        assert!(pattern > delta, "{pattern} for {delta}");
     }
 }

@@ -46,8 +46,10 @@ impl Product {
         let program = program(stored);
         let module = pipeline::module(&program, backend.target(), precision, 1, variant)?;
         let mut engine = Engine::new(program, module, backend, 1)?;
-        for (number, contents) in stored.contents.iter().enumerate() {
-            engine.set_contents(number, contents)?;
+        let mut arrays = stored.contents.iter().enumerate();
+        if let Err(error) = arrays.try_for_each(|(number, contents)| engine.set_contents(number, contents)) {
+            engine.into_backend();
+            return Err(error);
         }
         let order = stored.order.as_deref().map(Arc::from);
         Ok(Product { engine, rows: stored.layout.rows as usize, columns: stored.layout.columns as usize, order })

@@ -7,7 +7,7 @@
 
 use kernelwright_codegen::format::{self, Basis, Options, Stored, companion};
 use kernelwright_syntax::program::{
-    Format, Precision, Preconditioner, Scalar, Solver, Statement, StatementKind, VarId, Vector,
+    Format, Precision, Preconditioner, Program, Scalar, Solver, Statement, StatementKind, VarId, Vector,
 };
 
 use crate::load::{Loaded, from_text};
@@ -147,13 +147,15 @@ fn insert(body: &mut [Statement], every: u32, variable: VarId, value: &Vector, p
     found
 }
 
-/// Brings a square matrix to a format for a loop: rows and columns move together, and the diagonal and what else the
-/// preconditioner needs is stored beside it.
+/// Brings a square matrix to a format for the loop of a program's first problem: rows and columns move together, and the
+/// diagonal, what else the preconditioner needs and, for loops that multiply with it, the transpose are stored beside it.
 ///
 /// # Errors
 /// A matrix that is not square or that the format cannot store; a preconditioner that divides by the diagonal with a zero
 /// there, whose row is named, or that inverts a singular block, whose first row is named (rows count from 1).
-pub fn convert(matrix: &Csr, format: &Format, preconditioner: &Preconditioner) -> Result<Stored, Error> {
+pub fn convert(matrix: &Csr, format: &Format, program: &Program) -> Result<Stored, Error> {
+    let problem = &program.problems[0];
+    let preconditioner = &problem.preconditioner;
     if !matrix.is_square() {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         return Err(Error::Input(format!(
@@ -168,7 +170,20 @@ pub fn convert(matrix: &Csr, format: &Format, preconditioner: &Preconditioner) -
         return Err(Error::Input(format!("{name} divides by the diagonal, which is zero or not stored in row {row}")));
     }
     companion::add(&mut stored, &matrix.view(), preconditioner).map_err(|error| Error::Input(error.to_string()))?;
+    if program.solvers[problem.solver].transposes() || transposes(program, preconditioner) {
+        companion::add_transpose(&mut stored, &matrix.view()).map_err(|error| Error::Input(error.to_string()))?;
+    }
     Ok(stored)
+}
+
+/// Whether an inner solver multiplies with the transpose.
+fn transposes(program: &Program, preconditioner: &Preconditioner) -> bool {
+    match preconditioner {
+        Preconditioner::Inner { solver, preconditioner, .. } => {
+            program.solvers[*solver].transposes() || transposes(program, preconditioner)
+        }
+        _ => false,
+    }
 }
 
 /// The word of the language for what divides by the diagonal.

@@ -31,6 +31,9 @@ pub struct Timed {
     pub rejected: bool,
 }
 
+/// What stands for the time of a candidate that failed.
+pub const NEVER: Timed = Timed { seconds: f64::NAN, spread: 0.0, samples: 0, rejected: true };
+
 /// Launches of a candidate, recorded for sampling.
 pub struct Lap {
     recorded: Recorded,

@@ -58,13 +58,8 @@ impl Runner {
         start: &Start,
         backend: Shared,
     ) -> Result<Runner, Error> {
-        let (number, mut problem) = builder.chosen()?;
-        problem.iterations = limit(&problem);
-        if problem.precision == Precision::Mixed {
-            // The loop alone is tuned; it is in f32.
-            problem.precision = Precision::F32;
-        }
-        let mut solver = builder.load_plan(plan.1, variant, (number, problem), Box::new(backend))?;
+        let (number, own) = builder.chosen()?;
+        let mut solver = builder.load_plan(plan.1, variant, (number, problem(&own)), Box::new(backend))?;
         match first(&mut solver, start) {
             Ok((history, truth)) => Ok(Runner {
                 schedule: plan.1.schedule.name.clone(),
@@ -153,9 +148,10 @@ impl Runner {
     }
 }
 
-/// Iterations that loops are compiled for.
-pub fn limit(problem: &Problem) -> u32 {
-    problem.iterations.max(LONG.1)
+/// A problem as its loop is timed: with room for enough iterations; of mixed precision the loop alone, which is in f32.
+pub fn problem(own: &Problem) -> Problem {
+    let precision = if own.precision == Precision::Mixed { Precision::F32 } else { own.precision };
+    Problem { iterations: own.iterations.max(LONG.1), precision, ..own.clone() }
 }
 
 /// The first iterations from the problem's guess: measures, and the true residual after them.

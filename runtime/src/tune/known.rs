@@ -37,38 +37,59 @@ pub struct Known {
     code: String,
 }
 
+/// Choices that are looked at, whether they hold, at most.
+pub(super) const MOST: usize = 4;
+
 /// What a look into the store gave.
 #[derive(Default)]
 pub struct Found {
-    /// The choice, if there is one.
-    pub known: Option<Known>,
+    /// Choices, the best first: the first one that [holds](Known::holds) is meant.
+    pub known: Vec<Known>,
     /// What the user should know.
     pub notices: Vec<String>,
 }
 
-/// The choice for a problem on a back end: of these sizes, else of their class; the last one counts, since a tune
-/// takes the choice before into its final.
+/// The choices for a problem on a back end: those for these sizes, then those of their class; the last one first, since a
+/// tune takes the choice before into its final.
 pub fn find(mut store: Store, program: &Program, problem: &Problem, backend: &dyn Backend) -> Found {
     let Ok(family) = key::family(program, problem, backend) else { return Found::default() };
     let records = store.read(&family);
     let class = key::class_of(&problem.sizes);
-    let chosen = |record: &&Record| record.kind == Kind::Choice && record.verdict == Verdict::Timed;
-    let exact = records.iter().rev().filter(chosen).find(|record| record.about.sizes == problem.sizes);
-    let near = || records.iter().rev().filter(chosen).find(|record| record.about.class == class);
+    let exact = |record: &Record| record.about.sizes == problem.sizes;
     let place = store.directory().map(|place| place.display().to_string()).unwrap_or_default();
-    let known = exact.map(|record| (record, true)).or_else(|| near().map(|record| (record, false)));
-    let known = known.map(|(record, exact)| Known {
+    let known = choices(&records, exact, |record| record.about.class == class);
+    let known = known.into_iter().map(|record| Known {
         schedule: record.schedule.clone(),
         variant: record.variant.clone(),
         threads: record.threads,
-        from: place,
-        exact,
+        from: place.clone(),
+        exact: exact(record),
         sizes: record.about.sizes.clone(),
         seconds: record.seconds,
         default_seconds: record.default_seconds,
         code: record.code.clone(),
     });
-    Found { known, notices: store.take_notices() }
+    Found { known: known.collect(), notices: store.take_notices() }
+}
+
+/// Choices among records: the last ones of those that are exact, then of those that are near.
+pub(super) fn choices(
+    records: &[Record],
+    exact: impl Fn(&Record) -> bool,
+    near: impl Fn(&Record) -> bool,
+) -> Vec<&Record> {
+    let mut found: Vec<&Record> = Vec::new();
+    let passes: [&dyn Fn(&Record) -> bool; 2] = [&exact, &|record| !exact(record) && near(record)];
+    for fits in passes {
+        for record in records.iter().rev() {
+            let what = |r: &Record| (r.schedule.clone(), r.variant.clone(), r.threads, r.code.clone());
+            let chosen = record.kind == Kind::Choice && record.verdict == Verdict::Timed && fits(record);
+            if found.len() < MOST && chosen && !found.iter().any(|other| what(other) == what(record)) {
+                found.push(record);
+            }
+        }
+    }
+    found
 }
 
 impl Known {

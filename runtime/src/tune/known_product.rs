@@ -4,9 +4,9 @@ use kernelwright_codegen::format::Stored;
 use kernelwright_syntax::program::{Format, Precision};
 use serde::Serialize;
 
-use super::known::{gain, set_threads};
+use super::known::{choices, gain, set_threads};
 use super::matrix::{code, mapping};
-use super::record::{Kind, Record, Verdict};
+use super::record::{Kind, Record};
 use super::store::Store;
 use super::structure;
 use crate::backend::{Backend, BackendError};
@@ -46,16 +46,14 @@ pub fn find(
     backend: &dyn Backend,
 ) -> (Option<KnownProduct>, Vec<String>) {
     let records = store.read(&structure::family(precision, backend));
-    let chosen = |record: &&Record| record.kind == Kind::Choice && record.verdict == Verdict::Timed;
     let mut notices = Vec::new();
-    if !records.iter().any(|record| chosen(&record)) {
+    if !records.iter().any(|record| record.kind == Kind::Choice) {
         return (None, store.take_notices());
     }
     let (own, class) = (structure::hash_of(matrix), structure::class(matrix));
-    let last = |fits: &dyn Fn(&Record) -> bool| records.iter().rev().filter(chosen).find(|record| fits(record));
-    let exact = last(&|record| record.about.structure == own);
-    let record = exact.or_else(|| last(&|record| record.about.class == class));
-    let known = record.and_then(|record| {
+    let exact = |record: &Record| record.about.structure == own;
+    let from = store.directory().map(|place| place.display().to_string()).unwrap_or_default();
+    let known = choices(&records, exact, |record| record.about.class == class).into_iter().find_map(|record| {
         let format = named(formats, &record.schedule);
         if format.is_none() {
             notices.push(format!("what was tuned is not used: there is no format {} any more", record.schedule));
@@ -64,8 +62,8 @@ pub fn find(
             format: format?,
             variant: record.variant.clone(),
             threads: record.threads,
-            from: store.directory().map(|place| place.display().to_string()).unwrap_or_default(),
-            exact: exact.is_some(),
+            from: from.clone(),
+            exact: exact(record),
             seconds: record.seconds,
             default_seconds: record.default_seconds,
             code: record.code.clone(),

@@ -4,9 +4,10 @@
 //! product in f64 and timed under the default variant; the nearest go on, with chunks of other heights. Then the kernel
 //! of each is searched like any sweep. A choice holds for one structure; the values of the entries do not matter.
 
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use kernelwright_codegen::format::Stored;
+use kernelwright_codegen::format::{Basis, Stored};
 use kernelwright_codegen::map::Variant;
 use kernelwright_syntax::program::{Format, Precision};
 
@@ -20,12 +21,13 @@ use super::step::{Entry, Mapping, StepSearch};
 use super::store::Store;
 use super::strategy::Choice;
 use super::structure::{self, small};
+use super::turns::{ROUNDS, turns};
 use super::workshop::Workshop;
 use super::{Options, Watch, key};
 use crate::backend::shared::Shared;
 use crate::backend::{Backend, Target};
 use crate::matrix::Csr;
-use crate::pipeline::history_len;
+use crate::pipeline::{self, history_len};
 use crate::solve::Error;
 use crate::sparse::bench::Reference;
 use crate::sparse::choice::{self, Ranking, shapes};
@@ -38,8 +40,7 @@ const FORMATS: [usize; 2] = [4, 3];
 const NEAR: [f64; 2] = [4.0, 1.3];
 /// Share of a budget after which no further format is timed.
 const FIRST: f64 = 0.4;
-/// Samples of each finalist, and of a format under the default variant.
-const ROUNDS: usize = 7;
+/// Samples of a format under the default variant.
 const REPEATS: usize = 3;
 /// What is searched in the program of a product.
 const PRODUCT: Step = Step::Sweep(0);
@@ -68,7 +69,7 @@ pub fn tune(
     watch: Watch,
 ) -> Result<(Report, Box<dyn Backend>), Error> {
     let begin = Instant::now();
-    let ranking = choice::rank(asked.matrix, &asked.formats, asked.precision, backend.target());
+    let ranking = choice::rank(asked.matrix, &asked.formats, asked.precision, backend.target(), Basis::Given);
     ranking.best().map_err(Error::Input)?;
     let session = session(asked, Shared::new(backend), store, options, (watch, begin))?;
     let mapping = mapping(asked.precision, session.target);
@@ -118,6 +119,17 @@ struct MatrixTuner<'m, 'w> {
 /// Parts of a variant with their values.
 type Parts = Vec<(String, String)>;
 
+/// A format on its way.
+struct Entered {
+    format: Format,
+    /// The matrix in it, and the hash of the product's code under the default variant.
+    stored: Result<(Stored, String), Error>,
+    /// Its time, or why it failed, if an earlier tune measured this code.
+    known: Option<Result<f64, String>>,
+    /// Its compilation.
+    ready: Option<Receiver<()>>,
+}
+
 /// A format that goes on, with the matrix in it.
 struct Near {
     format: Format,
@@ -139,55 +151,137 @@ impl MatrixTuner<'_, '_> {
         let exhaustive = self.session.options.strategy == Choice::Exhaustive;
         let limit = NEAR[0] * ranking.candidates[0].seconds;
         let few = |(number, candidate): &(usize, &choice::Candidate)| {
-            exhaustive || *number == 0 || (*number < FORMATS[0] && candidate.seconds <= limit)
+            exhaustive || (*number < FORMATS[0] && candidate.seconds <= limit)
         };
-        let wanted = ranking.candidates.iter().enumerate().filter(few).map(|(_, candidate)| &candidate.format);
+        let all = || ranking.candidates.iter().enumerate();
+        let formats = |(_, candidate): (usize, &choice::Candidate)| candidate.format.clone();
         let mut near = Vec::new();
-        for format in wanted {
-            self.try_format(format, &mut near)?;
+        self.try_formats(all().filter(few).map(formats).collect(), &mut near)?;
+        for other in all().filter(|one| !few(one)).map(formats) {
+            // One that can be used has to be there in any case.
+            if near.is_empty() {
+                self.try_formats(vec![other], &mut near)?;
+            }
         }
         let fastest = near.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|near| near.format.clone());
-        for shape in fastest.iter().flat_map(shapes) {
-            self.try_format(&shape, &mut near)?;
-        }
+        self.try_formats(fastest.iter().flat_map(shapes).collect(), &mut near)?;
         if near.is_empty() {
-            let why = self.trials.first().map(|trial| trial.reason.clone()).unwrap_or_default();
-            return Err(Error::Internal(format!("the automatic format cannot be used: {why}")));
+            let reasons: Vec<String> =
+                self.trials.iter().map(|trial| format!("{}: {}", trial.schedule, trial.reason)).collect();
+            return Err(Error::Internal(format!("no format can be used\n{}", reasons.join("\n"))));
         }
         Ok(thinned(near))
     }
 
-    /// Times a format, unless it is late; the first one must be.
-    fn try_format(&mut self, format: &Format, near: &mut Vec<Near>) -> Result<(), Error> {
-        let late = self.session.options.budget.is_some_and(|all| self.session.elapsed() > all.mul_f64(FIRST));
-        if !self.trials.is_empty() && (late || self.session.over()) {
-            return Ok(());
-        }
-        let first = self.trials.is_empty();
-        let (seconds, words, reason) = match self.time_format(format) {
-            Ok((stored, seconds)) => {
-                let words = self.words(&stored);
-                near.push(Near { format: format.clone(), stored, seconds });
-                (Some(seconds), words, String::new())
+    /// Times formats, while there is time or none can be used yet; their kernels are compiled side by side before.
+    fn try_formats(&mut self, formats: Vec<Format>, near: &mut Vec<Near>) -> Result<(), Error> {
+        let mut entered = Vec::new();
+        for format in formats {
+            if (near.is_empty() && entered.is_empty()) || !self.late() {
+                entered.push(self.enter(format));
             }
-            Err(Error::Backend(error)) if first => return Err(Error::Backend(error)),
-            Err(error) => (None, 0.0, error.to_string()),
-        };
-        let mut record = self.session.record(Kind::Iteration, &format.name);
-        record.verdict = if seconds.is_some() { Verdict::Timed } else { Verdict::Failed };
-        (record.seconds, record.reason) = (seconds, reason.clone());
-        self.session.store.append(&record);
-        self.session.show(&Stage { what: format.name.clone(), looked_at: 1, space: 1, best: seconds, default: None });
-        self.trials.push(ScheduleTrial { schedule: format.name.clone(), words, seconds, reason });
+        }
+        if !self.session.workshop.beside() {
+            // Where compiling disturbs measuring, it is done before.
+            entered.iter_mut().for_each(|one| self.wait(one));
+        }
+        for mut one in entered {
+            if near.is_empty() || !self.late() {
+                self.wait(&mut one);
+                self.try_format(one, near)?;
+            }
+        }
+        self.session.workshop.drop_all();
         Ok(())
     }
 
-    fn time_format(&mut self, format: &Format) -> Result<(Stored, f64), Error> {
+    fn late(&self) -> bool {
+        self.session.over() || self.session.at(FIRST).is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Converts to a format and has its product compiled, unless its time is known.
+    fn enter(&mut self, format: Format) -> Entered {
+        let stored = self.stored(&format);
+        let mut entered = Entered { format, stored, known: None, ready: None };
+        if let Ok((stored, code)) = &entered.stored {
+            let known = self.session.recall(Kind::Iteration, &entered.format.name, code);
+            entered.known = known.map(|record| record.seconds.ok_or_else(|| record.reason.clone()));
+            let (program, precision, target) = (product::program(stored), self.asked.precision, self.session.target);
+            entered.ready = entered.known.is_none().then(|| {
+                self.session.workshop.run(move |build, stop| {
+                    // What cannot be mapped or compiled shows when it is loaded.
+                    let module = pipeline::module(&program, target, precision, 1, &[]).ok();
+                    let _ = build.zip(module).map(|(build, module)| build.warm(&module.kernels, stop));
+                })
+            });
+        }
+        entered
+    }
+
+    fn wait(&mut self, one: &mut Entered) {
+        if let Some(ready) = one.ready.take() {
+            self.session.wait(&ready, self.session.until(), &Stage::named(&one.format.name));
+        }
+    }
+
+    /// Times a format. One that fails is recorded with the reason.
+    fn try_format(&mut self, one: Entered, near: &mut Vec<Near>) -> Result<(), Error> {
+        let Entered { format, stored, known, .. } = one;
+        let name = format.name.clone();
+        let mut record = self.session.record(Kind::Iteration, &name);
+        let remembered = known.is_some();
+        let (mut words, mut answers) = (0.0, Ok(()));
+        let result = match stored {
+            Err(error) => Err(error.to_string()),
+            Ok((stored, code)) => {
+                words = self.words(&stored);
+                record.code = code;
+                let mut time = |tuner: &mut Self| match tuner.time_format(&stored) {
+                    Ok(seconds) => Ok(seconds),
+                    Err(error) => {
+                        let (reason, state) = tuner.excuse(&name, error);
+                        answers = state;
+                        Err(reason)
+                    }
+                };
+                let seconds = known.unwrap_or_else(|| time(self));
+                if let Ok(seconds) = seconds {
+                    near.push(Near { format, stored, seconds });
+                }
+                seconds
+            }
+        };
+        let (seconds, reason) = (result.as_ref().ok().copied(), result.err().unwrap_or_default());
+        record.verdict = if seconds.is_some() { Verdict::Timed } else { Verdict::Failed };
+        (record.seconds, record.reason) = (seconds, reason.clone());
+        if !remembered {
+            self.session.store.append(&record);
+        }
+        self.session.show(&Stage { looked_at: 1, best: seconds, ..Stage::named(&name) });
+        self.trials.push(ScheduleTrial { schedule: name, words, seconds, reason, remembered });
+        answers
+    }
+
+    /// A reason for records, and an error where the device no longer answers.
+    fn excuse(&mut self, what: &str, error: Error) -> (String, Result<(), Error>) {
+        match error {
+            Error::Backend(error) => self.session.excuse(what, &error),
+            error => (error.to_string(), Ok(())),
+        }
+    }
+
+    /// The matrix in a format, and the hash of the product's code under the default variant.
+    fn stored(&self, format: &Format) -> Result<(Stored, String), Error> {
         let stored = convert(self.asked.matrix, format)?;
-        let mut product = self.product(&stored, &[])?;
+        let code = code(&stored, &self.mapping, &[]).map_err(Error::Internal)?;
+        Ok((stored, code))
+    }
+
+    fn time_format(&mut self, stored: &Stored) -> Result<f64, Error> {
+        let mut product = self.product(stored, &[])?;
         let seconds = product.time(REPEATS);
         product.into_backend();
-        Ok((stored, seconds?))
+        seconds
     }
 
     /// A product under a variant, held against one in f64.
@@ -224,21 +318,25 @@ impl MatrixTuner<'_, '_> {
                 break;
             }
             let until = self.session.left().map(|time| Instant::now() + time / (count - number) as u32);
-            match self.search(one, &small, until) {
+            // Where a product like this one was fastest, this one may be as well.
+            let others = reports.iter().map(|report: &KernelReport| &report.searched).filter(|other| other.best != 0);
+            let seeds = others.map(|other| other.trials[other.best].variant.clone()).collect();
+            let (schedule, small) = (one.format.name.clone(), small.as_slice());
+            match self.search(one, small, &race::Asked { schedule: &schedule, until, seeds }) {
                 Ok(Some(searched)) => {
                     reports.push(KernelReport { schedule: one.format.name.clone(), weight: 1.0, searched });
                 }
                 Ok(None) => {}
-                Err(Error::Internal(why)) => self.notices.push(format!("{} is not tuned: {why}", one.format.name)),
-                Err(error) => return Err(error),
+                Err(error) if !self.session.answers() => return Err(error),
+                Err(why) => self.notices.push(format!("{} is not tuned: {why}", one.format.name)),
             }
         }
         Ok(reports)
     }
 
-    fn search(&mut self, near: &mut Near, small: &[Csr], until: Option<Instant>) -> Result<Option<Searched>, Error> {
+    fn search(&mut self, near: &mut Near, small: &[Csr], asked: &race::Asked) -> Result<Option<Searched>, Error> {
         let program = product::program(&near.stored);
-        if self.mapping.space(&program, PRODUCT).variants.len() < 2 {
+        if self.mapping.parts(&program, PRODUCT).is_empty() {
             return Ok(None);
         }
         let stored = small.iter().map(|matrix| convert(matrix, &near.format));
@@ -248,8 +346,8 @@ impl MatrixTuner<'_, '_> {
         let inputs = Inputs { params: Vec::new(), data: std::mem::take(&mut near.stored.contents) };
         let (step, mapping) = (PRODUCT, self.mapping.clone());
         let entry = Entry { program: &program, inputs: &inputs, small, step, mapping };
-        let found = StepSearch::new(&mut self.session, entry)
-            .and_then(|search| race::search(&mut self.session, search, &near.format.name, until));
+        let found =
+            StepSearch::new(&mut self.session, entry).and_then(|search| race::search(&mut self.session, search, asked));
         near.stored.contents = inputs.data;
         found.map(Some)
     }
@@ -264,6 +362,7 @@ impl MatrixTuner<'_, '_> {
         }
         wanted.extend(self.last(near));
         let mut products: Vec<(usize, Parts, Product)> = Vec::new();
+        let mut first = None;
         for (number, variant) in wanted {
             let known = products.iter().any(|(other, own, _)| (*other, own) == (number, &variant));
             if known || (!products.is_empty() && self.session.stopped()) {
@@ -271,9 +370,14 @@ impl MatrixTuner<'_, '_> {
             }
             match self.product(&near[number].stored, &variant) {
                 Ok(product) => products.push((number, variant, product)),
-                Err(error) if products.is_empty() => return Err(error),
-                Err(error) => self.notices.push(format!("{} drops out: {error}", near[number].format.name)),
+                Err(error) => {
+                    self.notices.push(format!("{} drops out: {error}", near[number].format.name));
+                    first.get_or_insert(error);
+                }
             }
+        }
+        if let (true, Some(error)) = (products.is_empty(), first) {
+            return Err(error);
         }
         let result = self.meet(near, &mut products);
         products.into_iter().for_each(|(_, _, product)| drop(product.into_backend()));
@@ -298,16 +402,17 @@ impl MatrixTuner<'_, '_> {
     }
 
     /// Samples in turns and chooses.
-    fn meet(&mut self, near: &[Near], products: &mut [(usize, Parts, Product)]) -> Result<Final, Error> {
-        let mut samples = vec![Vec::new(); products.len()];
-        for round in 0..ROUNDS {
-            if round > 0 && self.session.stopped() {
-                break;
-            }
-            for ((_, _, product), samples) in products.iter_mut().zip(&mut samples) {
-                samples.push(product.time(1)?);
-            }
-        }
+    fn meet(&mut self, near: &[Near], products: &mut Vec<(usize, Parts, Product)>) -> Result<Final, Error> {
+        let notices = &mut self.notices;
+        let samples = turns(
+            &mut self.session,
+            products,
+            |(_, _, product)| product.time(1),
+            |(number, _, product), error| {
+                notices.push(format!("{} drops out: {error}", near[number].format.name));
+                product.into_backend();
+            },
+        )?;
         // Of those that are not told apart the one that changes least.
         let best = clock::choose(&samples, |number| (products[number].1.len(), number));
         let finalist = |(number, (place, variant, _)): (usize, &(usize, Parts, Product))| {

@@ -34,8 +34,10 @@ pub mod store;
 pub mod strategy;
 pub mod structure;
 pub mod system;
+pub mod trial;
 pub mod tunable;
 mod tuner;
+mod turns;
 pub mod workshop;
 
 use std::ops::ControlFlow;

@@ -1,77 +1,37 @@
 //! The search over the candidates of one kernel: compiled in the workshop, proven, timed, the best ones in turns.
 //!
+//! A strategy names candidates in waves. What it is told of a wave it is told at once, when the whole wave is done: what it
+//! names next depends on times alone, not on how many cores there are or on who is ready first, so that two tunes look at
+//! the same candidates. Beside a device the next wave is compiled while one is measured.
+//!
 //! Halving: every candidate that passes its proof is sampled a few times, and given up at once where it is hopeless; the
-//! best few stay loaded and are sampled in turns, after which half of them goes, until one is left. Of those that no
-//! measurement tells apart the one with fewer resources wins, then the one whose name comes first.
+//! best few stay loaded for the [`finals`].
 
-use std::collections::BTreeMap;
-use std::time::Instant;
+mod finals;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use kernelwright_codegen::kernel::Kernel;
-use serde::Serialize;
 
-use super::clock::{self, Lap, Timed};
+use super::clock::{Lap, NEVER, Timed};
 use super::key;
 use super::record::{Kind, Record, Verdict};
 use super::session::{Session, Stage};
 use super::space::with_resources;
-use super::strategy::State;
+use super::strategy::{State, Strategy};
+use super::trial::info;
+pub use super::trial::{Searched, Trial};
 use super::tunable::Tunable;
 use super::workshop::{Job, Made};
 use crate::backend::shared::Shared;
-use crate::backend::{Backend, BackendError, KernelHandle, KernelInfo};
+use crate::backend::{Backend, BackendError, KernelInfo};
 use crate::solve::Error;
 
-/// Candidates that stay loaded for the final, the default among them.
-const FINALISTS: usize = 5;
-/// Samples of each finalist in a round of the final.
-const ROUND: usize = 6;
-/// Times closer than this are not told apart.
-const ALIKE: f64 = 0.01;
-
-/// A candidate and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trial {
-    /// Parts that were chosen, with their values.
-    pub variant: Vec<(String, String)>,
-    /// How it ended.
-    pub verdict: Verdict,
-    /// Why it failed.
-    pub reason: String,
-    /// Least seconds of a launch.
-    pub seconds: Option<f64>,
-    /// Median over least, less one.
-    pub spread: f64,
-    /// Samples taken.
-    pub samples: u32,
-    /// Registers and the like: of several kernels the largest of each, and the least occupancy.
-    pub info: Option<KernelInfo>,
-    /// Taken from the store.
-    pub remembered: bool,
-}
-
-/// What a search over a step found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Searched {
-    /// Name of the sweep or fence.
-    pub kernel: String,
-    /// Size of the space.
-    pub space: usize,
-    /// Candidates in the order in which they were looked at; the first is the default.
-    pub trials: Vec<Trial>,
-    /// The best one, by number in `trials`.
-    pub best: usize,
-    /// Bytes that a launch moves at least.
-    pub bytes: u64,
-}
-
-impl Searched {
-    /// Seconds of the default and of the best.
-    pub fn seconds(&self) -> (f64, f64) {
-        let of = |n: usize| self.trials.get(n).and_then(|trial| trial.seconds).unwrap_or(f64::INFINITY);
-        (of(0), of(self.best))
-    }
-}
+/// Candidates that a strategy names before it is told of any of them.
+const WAVE: usize = 8;
+/// Candidates that are tried as the reference where the default cannot be.
+const REFERENCES: usize = 8;
 
 /// A candidate on the device, before its proof.
 struct Loaded<C> {
@@ -96,7 +56,11 @@ struct Race<'s, 'e, T: Tunable> {
     session: &'s mut Session<'e>,
     schedule: &'s str,
     tunable: T,
+    /// What is known of every candidate, and what the strategy was told.
     states: Vec<State>,
+    told: Vec<State>,
+    /// Candidates on their way, by wave.
+    waves: VecDeque<Vec<usize>>,
     /// Trial of each candidate that was looked at.
     trials: Vec<Trial>,
     numbers: Vec<usize>,
@@ -107,69 +71,127 @@ struct Race<'s, 'e, T: Tunable> {
     until: Option<Instant>,
 }
 
-/// Searches the candidates of something until `until`, or as long as the strategy finds something to look at; `schedule`
-/// is what its records are filed under.
+/// How a search is asked for.
+#[derive(Default)]
+pub struct Asked<'a> {
+    /// What its records are filed under.
+    pub schedule: &'a str,
+    /// When it ends, if not before.
+    pub until: Option<Instant>,
+    /// Variants to look at first: the best of kernels like this one.
+    pub seeds: Vec<Vec<(String, String)>>,
+}
+
+/// Searches the candidates of something as long as the strategy finds something to look at, and there is time.
 ///
 /// # Errors
-/// A device that fails, or a default that leaves no numbers.
-pub fn search<T: Tunable>(
-    session: &mut Session<'_>,
-    tunable: T,
-    schedule: &str,
-    until: Option<Instant>,
-) -> Result<Searched, Error> {
+/// A device that no longer answers, or a default (and candidates in its place) that cannot be a reference.
+pub fn search<T: Tunable>(session: &mut Session<'_>, tunable: T, asked: &Asked<'_>) -> Result<Searched, Error> {
+    let open = vec![State::Open; tunable.points().values.len()];
     let mut race = Race {
-        states: vec![State::Open; tunable.points().values.len()],
+        states: open.clone(),
+        told: open,
         session,
-        schedule,
+        schedule: asked.schedule,
         tunable,
+        waves: VecDeque::new(),
         trials: Vec::new(),
         numbers: Vec::new(),
         codes: BTreeMap::new(),
         waiting: BTreeMap::new(),
         live: Vec::new(),
-        until,
+        until: asked.until,
     };
-    let result = race.run();
+    let result = race.run(&asked.seeds);
     let found = race.close();
     result.map(|()| found)
 }
 
 impl<T: Tunable> Race<'_, '_, T> {
-    fn run(&mut self) -> Result<(), Error> {
-        self.default()?;
+    fn run(&mut self, seeds: &[Vec<(String, String)>]) -> Result<(), Error> {
+        self.reference()?;
+        self.tell(0);
         let mut strategy = self.session.options.strategy.strategy();
+        let places =
+            |parts: &Vec<(String, String)>| (1..self.states.len()).find(|number| self.tunable.parts(*number) == *parts);
+        let mut seeds: VecDeque<usize> = seeds.iter().filter_map(places).collect();
         loop {
-            while self.session.workshop.busy() < self.session.workshop.capacity() && !self.over() {
-                let Some(next) = strategy.next(self.tunable.points(), &self.states) else { break };
-                self.enter(next);
-            }
-            if self.session.workshop.busy() == 0 {
+            self.fill(strategy.as_mut(), &mut seeds);
+            if self.waves.is_empty() {
                 break;
             }
-            for loaded in self.finished() {
+            let Some(loaded) = self.finished() else { break };
+            for loaded in loaded {
                 self.meet(loaded)?;
                 self.show();
             }
+            self.reveal();
         }
+        // What is still being compiled comes too late.
+        self.session.workshop.drop_all();
+        self.waiting.clear();
         self.recall()?;
         self.final_rounds()
     }
 
-    /// The reference: built here, held against the interpreter before.
-    fn default(&mut self) -> Result<(), Error> {
-        let (kernels, mapped) = self.tunable.map(0).map_err(Error::Internal)?;
-        let backend = &mut self.session.backend();
+    /// The reference is the default, which was held against the interpreter before. Where it cannot run on the device,
+    /// the first candidate that can, after its proof.
+    fn reference(&mut self) -> Result<(), Error> {
+        let predicted = &self.tunable.points().predicted;
+        let mut order: Vec<usize> = (1..predicted.len()).collect();
+        order.sort_by(|a, b| predicted[*a].total_cmp(&predicted[*b]).then(a.cmp(b)));
+        let mut first = None;
+        for number in std::iter::once(0).chain(order).take(REFERENCES) {
+            let (code, error) = match self.refer(number) {
+                Ok(()) if matches!(self.states[number], State::Timed(_)) => return Ok(()),
+                // It broke when it was timed, which is recorded.
+                Ok(()) => continue,
+                Err(failure) => failure,
+            };
+            let (reason, answers) = self.session.excuse(&self.name_of(number), &error);
+            self.failed(number, code, reason);
+            self.tell(number);
+            answers?;
+            first.get_or_insert(error);
+            if self.session.over() {
+                break;
+            }
+        }
+        Err(first.unwrap_or_else(|| Error::Internal("no candidate can be timed".to_string())))
+    }
+
+    /// Takes a candidate as the reference; else the hash of its code, where it is to be recorded, and what is wrong.
+    fn refer(&mut self, number: usize) -> Result<(), (String, Error)> {
+        let nameless = |why| (String::new(), Error::Internal(why));
+        let (kernels, mapped) = self.tunable.map(number).map_err(nameless)?;
         let code = key::code(self.session.target, &kernels);
-        self.codes.insert(code.clone(), 0);
-        let handles = backend.compile(&kernels)?;
+        match self.session.recall(Kind::Kernel, self.tunable.name(), &code) {
+            Some(known) if known.verdict == Verdict::Failed => return Err(nameless(known.reason.clone())),
+            _ => {}
+        }
+        if number != 0 {
+            (self.tunable.proof(number))().map_err(nameless)?;
+        }
+        self.load_reference(number, &kernels, mapped, &code).map_err(|error| (code, error))
+    }
+
+    fn load_reference(
+        &mut self,
+        number: usize,
+        kernels: &[Kernel],
+        mapped: T::Mapped,
+        code: &str,
+    ) -> Result<(), Error> {
+        let backend = &mut self.session.backend();
+        let begin = Instant::now();
+        let handles = backend.compile(kernels)?;
+        self.session.compiled(begin.elapsed());
         let candidate = self.tunable.load(backend, mapped, handles)?;
-        self.states[0] = State::Pending;
-        let lap = self.reference(backend, &candidate);
-        match lap {
+        match self.establish(backend, &candidate) {
             Ok(lap) => {
+                self.codes.insert(code.to_string(), number);
                 let info = info(backend, self.tunable.kernels(&candidate));
-                self.time(Loaded { number: 0, candidate, code, info, expected: 1.0 }, lap)
+                self.time(Loaded { number, candidate, code: code.to_string(), info, expected: 1.0 }, lap)
             }
             Err(error) => {
                 self.tunable.discard(backend, candidate);
@@ -178,7 +200,7 @@ impl<T: Tunable> Race<'_, '_, T> {
         }
     }
 
-    fn reference(&mut self, backend: &mut Shared, candidate: &T::Candidate) -> Result<Lap, Error> {
+    fn establish(&mut self, backend: &mut Shared, candidate: &T::Candidate) -> Result<Lap, Error> {
         self.tunable.establish(backend, candidate)?;
         if let Err(why) = self.tunable.prove(backend, candidate)? {
             let name = self.tunable.name();
@@ -191,23 +213,61 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.session.over() || self.until.is_some_and(|until| Instant::now() + self.session.compile_time() >= until)
     }
 
-    /// Maps a candidate and sends it to the workshop, unless its time is known or it is the same as another one.
-    fn enter(&mut self, number: usize) {
+    /// Sends waves to the workshop. Where compiling disturbs measuring, one at a time.
+    fn fill(&mut self, strategy: &mut dyn Strategy, seeds: &mut VecDeque<usize>) {
+        let most = if self.session.workshop.beside() { 2 } else { 1 };
+        while self.waves.len() < most {
+            let mut wave = Vec::new();
+            while wave.len() < WAVE && !self.over() {
+                let seed = std::iter::from_fn(|| seeds.pop_front()).find(|seed| self.told[*seed] == State::Open);
+                let Some(next) = seed.or_else(|| strategy.next(self.tunable.points(), &self.told)) else { break };
+                if self.enter(next) {
+                    wave.push(next);
+                }
+                self.tell(next);
+            }
+            if wave.is_empty() {
+                break;
+            }
+            self.waves.push_back(wave);
+        }
+    }
+
+    fn tell(&mut self, number: usize) {
+        self.told[number] = self.states[number];
+    }
+
+    /// Tells the strategy of waves that are done, in their order.
+    fn reveal(&mut self) {
+        while let Some(wave) = self.waves.front()
+            && wave.iter().all(|number| self.states[*number] != State::Pending)
+        {
+            self.waves.pop_front().into_iter().flatten().for_each(|number| self.tell(number));
+        }
+    }
+
+    /// Maps a candidate and sends it to the workshop, unless its time is known or it is the same as another one; whether
+    /// it was sent.
+    fn enter(&mut self, number: usize) -> bool {
         let (kernels, mapped) = match self.tunable.map(number) {
             Ok(made) => made,
-            Err(why) => return self.failed(number, String::new(), why),
+            Err(why) => {
+                self.failed(number, String::new(), why);
+                return false;
+            }
         };
         let code = key::code(self.session.target, &kernels);
         if self.codes.contains_key(&code) {
             self.states[number] = State::Out;
-            return;
+            return false;
         }
         self.codes.insert(code.clone(), number);
         if self.remembered(number, &code) {
-            return;
+            return false;
         }
         self.states[number] = State::Pending;
         self.submit(number, (mapped, kernels, code));
+        true
     }
 
     fn submit(&mut self, number: usize, waiting: Waiting<T::Mapped>) {
@@ -219,17 +279,8 @@ impl<T: Tunable> Race<'_, '_, T> {
 
     /// Takes the time of a candidate from the store.
     fn remembered(&mut self, number: usize, code: &str) -> bool {
-        let Some(record) = self.session.recall(self.tunable.name(), code) else { return false };
-        let trial = Trial {
-            variant: self.tunable.parts(number),
-            verdict: record.verdict,
-            reason: record.reason.clone(),
-            seconds: record.seconds,
-            spread: record.spread,
-            samples: record.samples,
-            info: record.info.clone(),
-            remembered: true,
-        };
+        let Some(record) = self.session.recall(Kind::Kernel, self.tunable.name(), code) else { return false };
+        let trial = Trial::remembered(self.tunable.parts(number), record);
         self.states[number] = match (trial.verdict, trial.seconds) {
             (Verdict::Failed, _) | (_, None) => State::Out,
             (_, Some(seconds)) => State::Timed(seconds),
@@ -243,17 +294,31 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.numbers.push(number);
     }
 
-    /// Finished candidates, loaded, the most promising first. Where compiling disturbs measuring, all that are on their
-    /// way.
-    fn finished(&mut self) -> Vec<Loaded<T::Candidate>> {
-        let mut made: Vec<Made> = self.session.workshop.take(true).into_iter().collect();
-        let all = !self.session.workshop.beside();
-        while let Some(more) = self.session.workshop.take(all) {
+    /// Finished candidates, loaded, the most promising first; where compiling disturbs measuring, all that are on their
+    /// way. None if time is up before there is one.
+    fn finished(&mut self) -> Option<Vec<Loaded<T::Candidate>>> {
+        let stage = self.stage();
+        let mut made = vec![self.session.wait_made(self.until, &stage)?];
+        let beside = self.session.workshop.beside();
+        loop {
+            let more = if beside {
+                self.session.workshop.take(Duration::ZERO)
+            } else {
+                self.session.wait_made(self.until, &stage)
+            };
+            let Some(more) = more else { break };
             made.push(more);
         }
-        let mut loaded: Vec<Loaded<T::Candidate>> = made.into_iter().filter_map(|made| self.load(made)).collect();
+        if !beside {
+            // Whatever did not make it would only disturb those that did.
+            self.session.workshop.drop_all();
+        }
+        let mut loaded = Vec::new();
+        for made in made {
+            loaded.extend(self.load(made));
+        }
         loaded.sort_by(|a, b| a.expected.total_cmp(&b.expected).then(a.number.cmp(&b.number)));
-        loaded
+        Some(loaded)
     }
 
     /// Loads a candidate; one that cannot be is recorded with the reason.
@@ -291,27 +356,48 @@ impl<T: Tunable> Race<'_, '_, T> {
             self.tunable.discard(backend, loaded.candidate);
             return Ok(());
         }
-        let fail = |error: BackendError| format!("cannot run: {error}");
-        let proven = self.tunable.prove(backend, &loaded.candidate).map_err(fail);
-        let lap = proven
-            .and_then(|proven| proven)
-            .and_then(|()| Lap::new(backend, &self.tunable, &loaded.candidate).map_err(fail));
-        match lap {
-            Ok(lap) => self.time(loaded, lap),
-            Err(why) => {
+        let lap = match self.tunable.prove(backend, &loaded.candidate) {
+            Ok(Ok(())) => Lap::new(backend, &self.tunable, &loaded.candidate),
+            Ok(Err(why)) => {
                 self.tunable.discard(backend, loaded.candidate);
                 self.failed(loaded.number, loaded.code, why);
-                Ok(())
+                return Ok(());
             }
+            Err(error) => Err(error),
+        };
+        match lap {
+            Ok(lap) => self.time(loaded, lap),
+            Err(error) => self.broke(loaded, &error),
         }
+    }
+
+    /// Records a candidate that the device could not run.
+    fn broke(&mut self, loaded: Loaded<T::Candidate>, error: &BackendError) -> Result<(), Error> {
+        self.tunable.discard(&mut self.session.backend(), loaded.candidate);
+        let (reason, answers) = self.session.excuse(&self.name_of(loaded.number), error);
+        self.failed(loaded.number, loaded.code, reason);
+        answers
+    }
+
+    /// A candidate for people.
+    fn name_of(&self, number: usize) -> String {
+        let parts: Vec<String> =
+            self.tunable.parts(number).iter().map(|(key, value)| format!("{key}={value}")).collect();
+        format!("{} of {} with {}", self.tunable.name(), self.schedule, parts.join(" "))
     }
 
     /// Times a proven candidate; it stays loaded while it is among the best.
     fn time(&mut self, loaded: Loaded<T::Candidate>, mut lap: Lap) -> Result<(), Error> {
-        let Loaded { number, candidate, code, info, .. } = loaded;
         let backend = &mut self.session.backend();
         let limit = self.live.iter().map(|live| live.lap.timed().seconds).min_by(f64::total_cmp);
-        let timed = lap.settle(backend, &self.tunable, limit.filter(|_| number != 0))?;
+        let timed = match lap.settle(backend, &self.tunable, limit.filter(|_| loaded.number != 0)) {
+            Ok(timed) => timed,
+            Err(error) => {
+                lap.close(backend);
+                return self.broke(loaded, &error);
+            }
+        };
+        let Loaded { number, candidate, code, info, .. } = loaded;
         self.states[number] = State::Timed(timed.seconds);
         let trial = Trial {
             variant: self.tunable.parts(number),
@@ -326,36 +412,15 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.keep(&trial, code, timed);
         self.push(number, trial);
         self.live.push(Live { trial: self.trials.len() - 1, candidate, lap });
-        self.thin(FINALISTS);
+        self.thin(finals::FINALISTS);
         Ok(())
-    }
-
-    /// Gives back all but the default and the best of those that are loaded.
-    fn thin(&mut self, most: usize) {
-        self.live.sort_by(|a, b| a.lap.timed().seconds.total_cmp(&b.lap.timed().seconds));
-        while self.live.len() > most.max(1) {
-            let Some(at) = self.live.iter().rposition(|live| live.trial != 0) else { break };
-            let Live { candidate, lap, .. } = self.live.remove(at);
-            let backend = &mut self.session.backend();
-            lap.close(backend);
-            self.tunable.discard(backend, candidate);
-        }
     }
 
     fn failed(&mut self, number: usize, code: String, reason: String) {
         self.states[number] = State::Out;
-        let trial = Trial {
-            variant: self.tunable.parts(number),
-            verdict: Verdict::Failed,
-            reason,
-            seconds: None,
-            spread: 0.0,
-            samples: 0,
-            info: None,
-            remembered: false,
-        };
+        let trial = Trial::failed(self.tunable.parts(number), reason);
         if !code.is_empty() {
-            self.keep(&trial, code, Timed { seconds: f64::NAN, spread: 0.0, samples: 0, rejected: true });
+            self.keep(&trial, code, NEVER);
         }
         self.push(number, trial);
     }
@@ -374,111 +439,18 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.session.store.append(&record);
     }
 
-    /// Candidates that the store knows as good as the best ones here are built after all, for the final.
-    fn recall(&mut self) -> Result<(), Error> {
-        let mut known: Vec<(f64, usize)> = (0..self.trials.len())
-            .filter(|trial| self.trials[*trial].remembered && self.trials[*trial].verdict == Verdict::Timed)
-            .filter_map(|trial| self.trials[trial].seconds.map(|seconds| (seconds, trial)))
-            .collect();
-        known.sort_by(|a, b| a.0.total_cmp(&b.0));
-        known.truncate(FINALISTS - 2);
-        let best = self.live.first().map_or(f64::INFINITY, |live| live.lap.timed().seconds);
-        for (seconds, trial) in known {
-            if seconds > (1.0 + 5.0 * ALIKE) * best || self.session.over() {
-                continue;
-            }
-            let number = self.numbers[trial];
-            let Ok((kernels, mapped)) = self.tunable.map(number) else { continue };
-            let code = key::code(self.session.target, &kernels);
-            self.submit(number, (mapped, kernels, code));
-            for loaded in self.finished() {
-                self.meet(loaded)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The best ones in turns, half of them leaving after every round.
-    fn final_rounds(&mut self) -> Result<(), Error> {
-        self.thin(FINALISTS);
-        let mut most = self.live.len();
-        while self.live.len() > 1 && !self.session.stopped() {
-            let backend = &mut self.session.backend();
-            let rounds = if backend.small_problems_only().is_some() { 1 } else { ROUND };
-            for _ in 0..rounds {
-                for live in &mut self.live {
-                    live.lap.sample(backend, &self.tunable)?;
-                }
-            }
-            for live in &self.live {
-                let timed = live.lap.timed();
-                let trial = &mut self.trials[live.trial];
-                (trial.seconds, trial.spread, trial.samples) = (Some(timed.seconds), timed.spread, timed.samples);
-            }
-            if most <= 2 {
-                break;
-            }
-            most = most.div_ceil(2).max(2);
-            self.thin(most);
-        }
-        Ok(())
-    }
-
-    /// The winner among those that were timed to the end; of equals the one that takes least.
-    fn winner(&self) -> usize {
-        let measured: Vec<(usize, f64, &[f64])> =
-            self.live.iter().map(|live| (live.trial, live.lap.timed().seconds, live.lap.samples())).collect();
-        let Some(best) = measured.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return 0 };
-        let last = |samples: &[f64]| samples[samples.len().saturating_sub(ROUND)..].to_vec();
-        let alike = measured.iter().filter(|rival| {
-            rival.1 <= (1.0 + ALIKE) * best.1 && clock::ratio(&last(rival.2), &last(best.2)) <= 1.0 + ALIKE
-        });
-        let cost = |trial: usize| {
-            let info = self.trials[trial].info.as_ref();
-            let of = |f: fn(&KernelInfo) -> u32| info.map_or(0, f);
-            let resources = [of(|i| i.local_bytes), of(|i| i.registers), of(|i| i.shared_bytes)];
-            (resources, self.trials[trial].variant.clone())
-        };
-        alike.map(|rival| rival.0).min_by_key(|trial| cost(*trial)).unwrap_or(best.0)
-    }
-
-    fn show(&mut self) {
-        let best = self.live.first().map(|live| live.lap.timed().seconds);
-        let stage = Stage {
+    fn stage(&self) -> Stage {
+        Stage {
             what: self.tunable.name().to_string(),
             looked_at: self.trials.len(),
             space: self.states.len(),
-            best,
+            best: self.live.first().map(|live| live.lap.timed().seconds),
             default: self.trials.first().and_then(|trial| trial.seconds),
-        };
+        }
+    }
+
+    fn show(&mut self) {
+        let stage = self.stage();
         self.session.show(&stage);
     }
-
-    fn close(mut self) -> Searched {
-        let best = self.winner();
-        // What is still being compiled belongs to nobody else.
-        self.session.workshop.drop_all();
-        let backend = &mut self.session.backend();
-        for Live { candidate, lap, .. } in self.live.drain(..) {
-            lap.close(backend);
-            self.tunable.discard(backend, candidate);
-        }
-        let (kernel, space) = (self.tunable.name().to_string(), self.states.len());
-        let bytes = self.tunable.bytes();
-        self.tunable.close(backend);
-        Searched { kernel, space, trials: self.trials, best, bytes }
-    }
-}
-
-/// Resources of a candidate: of several kernels the largest.
-fn info(backend: &dyn Backend, kernels: &[KernelHandle]) -> Option<KernelInfo> {
-    let infos = kernels.iter().filter_map(|kernel| backend.kernel_info(*kernel));
-    infos.reduce(|a, b| KernelInfo {
-        registers: a.registers.max(b.registers),
-        shared_bytes: a.shared_bytes.max(b.shared_bytes),
-        local_bytes: a.local_bytes.max(b.local_bytes),
-        occupancy: a.occupancy.min(b.occupancy),
-        blocks_per_multiprocessor: a.blocks_per_multiprocessor.min(b.blocks_per_multiprocessor),
-        name: a.name,
-    })
 }

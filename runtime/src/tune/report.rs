@@ -35,6 +35,8 @@ pub struct ScheduleTrial {
     pub seconds: Option<f64>,
     /// Why it was not timed.
     pub reason: String,
+    /// Taken from the store.
+    pub remembered: bool,
 }
 
 /// A schedule under a variant in the final.

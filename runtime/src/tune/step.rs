@@ -64,21 +64,28 @@ impl Mapping {
         map::map_each(program, &options, &own).map_err(|error| error.to_string())
     }
 
+    /// What can be chosen for a step; empty where nothing can.
+    pub fn parts(&self, program: &Program, step: Step) -> Vec<Part> {
+        Variant::parts(self.target, &program.operator.space, element_of(self.precision), work_of(program, step))
+    }
+
     /// The candidates of a step.
     pub fn space(&self, program: &Program, step: Step) -> Space<Variant> {
-        let work = match step {
-            Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
-            Step::Fence(_) => Work::Fence,
-        };
-        let space = &program.operator.space;
-        let element = element_of(self.precision);
-        let parts = Variant::parts(self.target, space, element, work);
+        let (space, element, work) = (&program.operator.space, element_of(self.precision), work_of(program, step));
+        let parts = self.parts(program, step);
         let products = match step {
             Step::Sweep(number) => program.sweeps[number].values.iter().filter(|value| value.kind.gathers()).count(),
             Step::Fence(_) => 0,
         };
         let shapes = StepShapes { target: self.target, space, work, element, products };
         Space::new(&shapes, Variant::for_space(self.target, space), parts)
+    }
+}
+
+fn work_of(program: &Program, step: Step) -> Work {
+    match step {
+        Step::Sweep(number) => Work::of(program, &program.sweeps[number]),
+        Step::Fence(_) => Work::Fence,
     }
 }
 
@@ -310,7 +317,9 @@ impl Shapes for StepShapes<'_> {
                 (LANES / lanes).max(1.0) * if split > 1.0 { 1.0 } else { 2.0 }
             }
             (map::Target::Cuda, Work::Rows) => 1.0,
-            (map::Target::Cuda, Work::Fence) => 1.0 + 0.1 * (f64::from(variant.fence_lanes.unwrap_or(256)) / 256.0).log2().abs(),
+            (map::Target::Cuda, Work::Fence) => {
+                1.0 + 0.1 * (f64::from(variant.fence_lanes.unwrap_or(256)) / 256.0).log2().abs()
+            }
             (map::Target::Host, Work::Point) => {
                 let blocks = (size(1) / variant.tile[0] as f64).ceil() * (size(2) / variant.tile[1] as f64).ceil();
                 (PIECES / blocks).max(1.0) + 0.1 / (variant.tile[0] * variant.tile[1]) as f64

@@ -1,5 +1,10 @@
 //! Strategies: which candidate of a space is looked at next.
 
+mod effects;
+mod guided;
+
+use guided::{Guided, least};
+
 use crate::inputs::random;
 
 /// A space of candidates as strategies see it: the value each has in every part, and what a model expects.
@@ -74,12 +79,12 @@ impl std::str::FromStr for Choice {
 }
 
 /// Candidates that a strategy may look at if it does not look at all: a tenth, but a few in any case.
-fn share(space: usize) -> usize {
+pub fn share(space: usize) -> usize {
     space.div_ceil(10).max(FEW).min(space)
 }
 
-/// Candidates that are looked at in any case.
-const FEW: usize = 12;
+/// Candidates that are looked at in any case: a tenth of a small space would not show what each value does.
+const FEW: usize = 32;
 
 fn open(states: &[State]) -> impl Iterator<Item = usize> + '_ {
     (0..states.len()).filter(|number| states[*number] == State::Open)
@@ -87,11 +92,6 @@ fn open(states: &[State]) -> impl Iterator<Item = usize> + '_ {
 
 fn looked_at(states: &[State]) -> usize {
     states.iter().filter(|state| matches!(state, State::Timed(_) | State::Pending)).count()
-}
-
-/// Least by a key, the first of equals.
-fn least(candidates: impl Iterator<Item = usize>, key: impl Fn(usize) -> f64) -> Option<usize> {
-    candidates.min_by(|a, b| key(*a).total_cmp(&key(*b)))
 }
 
 /// Everything, what the model likes first.
@@ -117,98 +117,6 @@ impl Strategy for Random {
             return None;
         }
         least(open(states), |number| random::uniform(self.seed, number as u64))
-    }
-}
-
-/// Led by a model of independent effects: what each value of each part did, on average, to the times measured so far,
-/// on top of what was predicted. First every value is tried once, alone, in the order of the prediction; then the
-/// candidate with the best product of effects is next. It ends after a tenth of the space, or earlier when nothing
-/// has become better for a while.
-#[derive(Default)]
-struct Guided {
-    /// Candidates looked at when the best one was found, and its time.
-    best: Option<(f64, usize)>,
-}
-
-/// Candidates without improvement after which a guided search ends.
-const PATIENCE: usize = 16;
-/// What counts as improvement.
-const BETTER: f64 = 0.995;
-
-impl Strategy for Guided {
-    fn next(&mut self, points: &Points, states: &[State]) -> Option<usize> {
-        if states.first() == Some(&State::Open) {
-            return Some(0);
-        }
-        let done = looked_at(states);
-        for state in states {
-            if let State::Timed(seconds) = state
-                && self.best.is_none_or(|(best, _)| *seconds < BETTER * best)
-            {
-                self.best = Some((*seconds, done));
-            }
-        }
-        if done >= share(states.len()) {
-            return None;
-        }
-        let effects = Effects::of(points, states);
-        let alone = |number: &usize| effects.untried(points, *number) == 1;
-        if let Some(first) = least(open(states).filter(alone), |n| effects.expected(points, n)) {
-            return Some(first);
-        }
-        if self.best.is_some_and(|(_, at)| done >= at + PATIENCE) {
-            return None;
-        }
-        least(open(states), |number| effects.expected(points, number))
-    }
-}
-
-/// Mean of measured over predicted time, by part and value, relative to the default's.
-struct Effects {
-    /// None where the value has not been looked at.
-    factors: Vec<Vec<Option<f64>>>,
-}
-
-impl Effects {
-    fn of(points: &Points, states: &[State]) -> Effects {
-        let parts = points.values.first().map_or(0, Vec::len);
-        let counts = (0..parts).map(|part| 1 + points.values.iter().map(|v| v[part]).max().unwrap_or(0));
-        let mut sums: Vec<Vec<(f64, usize, bool)>> = counts.map(|count| vec![(0.0, 0, false); count]).collect();
-        let base = match states.first() {
-            Some(State::Timed(seconds)) => *seconds,
-            _ => states.iter().find_map(|s| if let State::Timed(t) = s { Some(*t) } else { None }).unwrap_or(1.0),
-        };
-        for (number, state) in states.iter().enumerate() {
-            for (part, value) in points.values[number].iter().enumerate() {
-                let sum = &mut sums[part][*value];
-                match state {
-                    State::Timed(seconds) => {
-                        sum.0 += (seconds / base / points.predicted[number]).max(1e-6).ln();
-                        sum.1 += 1;
-                    }
-                    State::Pending | State::Out => sum.2 = true,
-                    State::Open => {}
-                }
-            }
-        }
-        let mean = |(sum, count, seen): (f64, usize, bool)| match count {
-            0 if seen => Some(1.0),
-            0 => None,
-            _ => Some((sum / count as f64).exp()),
-        };
-        Effects { factors: sums.into_iter().map(|part| part.into_iter().map(mean).collect()).collect() }
-    }
-
-    /// Values of a candidate that have not been looked at.
-    fn untried(&self, points: &Points, number: usize) -> usize {
-        let values = points.values[number].iter().enumerate();
-        values.filter(|(part, value)| self.factors[*part][**value].is_none()).count()
-    }
-
-    fn expected(&self, points: &Points, number: usize) -> f64 {
-        let values = points.values[number].iter().enumerate();
-        let factors = values.map(|(part, value)| self.factors[part][*value].unwrap_or(1.0));
-        points.predicted[number] * factors.product::<f64>()
     }
 }
 
@@ -247,14 +155,64 @@ mod tests {
     }
 
     #[test]
-    fn guided_finds_the_best_within_a_tenth() {
+    fn guided_finds_the_best_within_its_share() {
         let (best, all) = search(Choice::Exhaustive);
         assert_eq!(all, 240);
         let (guided, looked) = search(Choice::Guided);
-        assert!(looked <= 24, "{looked} candidates");
+        assert!(looked <= share(240), "{looked} candidates");
         assert!(guided <= 1.03 * best, "{guided} against {best}");
         let (random, looked) = search(Choice::Random);
-        assert!(looked <= 24 && random >= best);
+        assert!(looked <= share(240) && random >= best);
+    }
+
+    /// The times of a kernel as a card took them, with the values of its parts.
+    fn recorded() -> (Points, Vec<f64>) {
+        let lines = include_str!("strategy/recorded.txt").lines().filter(|line| !line.starts_with('#'));
+        let (mut points, mut times) = (Points::default(), Vec::new());
+        for (digits, time) in lines.filter_map(|line| line.split_once(' ')) {
+            points.values.push(digits.bytes().map(|digit| usize::from(digit - b'0')).collect());
+            points.predicted.push(1.0);
+            times.push(time.parse::<f64>().expect("a number"));
+        }
+        (points, times)
+    }
+
+    /// As a search does it: eight at a time, told when all are done, the next eight being on their way.
+    #[test]
+    fn guided_comes_within_three_per_cent_on_what_a_card_measured() {
+        let (points, times) = recorded();
+        let best = times.iter().copied().fold(f64::INFINITY, f64::min);
+        for noise in 0..3 {
+            let time = |number: usize| times[number] * (1.0 + 0.01 * random::uniform(noise, number as u64));
+            let mut told = vec![State::Open; times.len()];
+            told[0] = State::Timed(time(0));
+            let (mut strategy, mut waves, mut looked) =
+                (Choice::Guided.strategy(), std::collections::VecDeque::new(), 1);
+            loop {
+                while waves.len() < 2 {
+                    let mut wave = Vec::new();
+                    while wave.len() < 8
+                        && let Some(next) = strategy.next(&points, &told)
+                    {
+                        assert_eq!(told[next], State::Open);
+                        told[next] = State::Pending;
+                        wave.push(next);
+                    }
+                    if wave.is_empty() {
+                        break;
+                    }
+                    waves.push_back(wave);
+                }
+                let Some(wave) = waves.pop_front() else { break };
+                looked += wave.len();
+                wave.into_iter().for_each(|number| told[number] = State::Timed(time(number)));
+            }
+            let found =
+                |number: &usize| if let State::Timed(seconds) = told[*number] { seconds } else { f64::INFINITY };
+            let chosen = (0..times.len()).min_by(|a, b| found(a).total_cmp(&found(b))).expect("candidates");
+            assert!(looked <= times.len().div_ceil(10), "{looked} candidates");
+            assert!(times[chosen] <= 1.03 * best, "{} against {best}", times[chosen]);
+        }
     }
 
     #[test]

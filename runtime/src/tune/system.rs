@@ -8,12 +8,13 @@ use serde::Serialize;
 
 use super::clock;
 use super::element::{ElementSearch, parts};
-use super::known::gain;
+use super::known::{choices, gain};
 use super::race::{self, Searched};
-use super::record::{About, Kind, Record, Verdict};
+use super::record::{About, Record};
 use super::report::{Finalist, KernelReport, Nouns, Report};
 use super::session::{Session, Subject};
 use super::store::Store;
+use super::turns::turns;
 use super::workshop::Workshop;
 use super::{Options, Watch, key, space};
 use crate::backend::Backend;
@@ -23,8 +24,7 @@ use crate::solve::Error;
 
 /// What a candidate must have passed, part of every key.
 const VERIFICATION: &str = "dense matrices on few elements, rounding at the exact ones";
-/// Samples of each finalist, and the steps of a sample.
-const ROUNDS: usize = 7;
+/// Steps of a sample.
 const STEPS: usize = 8;
 /// Length of a timed step: nothing may grow, whatever the system and its units.
 const DT: f64 = 0.0;
@@ -63,7 +63,8 @@ pub fn tune(
     let copy = session.copy_bandwidth()?;
     let search = ElementSearch::new(&mut session, &default)?;
     let until = session.left().map(|time| Instant::now() + time);
-    let searched = race::search(&mut session, search, STEP, until)?;
+    let asked = race::Asked { schedule: STEP, until, ..race::Asked::default() };
+    let searched = race::search(&mut session, search, &asked)?;
     let mut notices = Vec::new();
     let (finalists, best) = finals(&mut session, &default, &searched, &mut notices)?;
     let chosen = with(&default, &finalists[best].variant);
@@ -97,18 +98,23 @@ fn finals(
         |last: &&Record| code(&with(default, &last.variant), &session.backend()).is_ok_and(|now| now == last.code);
     let last = session.last_choice().filter(proven).map(|last| last.variant.clone());
     wanted.extend(last.filter(|last| !wanted.contains(last)));
-    let mut engines = Vec::new();
+    let (mut engines, mut first) = (Vec::new(), None);
     for variant in wanted {
         if !engines.is_empty() && session.stopped() {
             break;
         }
         match engine(default, &variant, session) {
             Ok(engine) => engines.push((variant, engine)),
-            Err(error) if engines.is_empty() => return Err(error),
-            Err(error) => notices.push(format!("a finalist cannot be run: {error}")),
+            Err(error) => {
+                notices.push(format!("a finalist cannot be run: {error}"));
+                first.get_or_insert(error);
+            }
         }
     }
-    let result = meet(session, &mut engines);
+    if let (true, Some(error)) = (engines.is_empty(), first) {
+        return Err(error);
+    }
+    let result = meet(session, &mut engines, notices);
     engines.into_iter().for_each(|(_, engine)| engine.close());
     result
 }
@@ -134,16 +140,20 @@ fn sample(engine: &mut KernelEngine) -> Result<f64, Error> {
 type Rival = (Vec<(String, String)>, KernelEngine);
 
 /// Samples in turns and chooses.
-fn meet(session: &mut Session<'_>, engines: &mut [Rival]) -> Result<(Vec<Finalist>, usize), Error> {
-    let mut samples = vec![Vec::new(); engines.len()];
-    for round in 0..ROUNDS {
-        if round > 0 && session.stopped() {
-            break;
-        }
-        for ((_, engine), samples) in engines.iter_mut().zip(&mut samples) {
-            samples.push(sample(engine)?);
-        }
-    }
+fn meet(
+    session: &mut Session<'_>,
+    engines: &mut Vec<Rival>,
+    notices: &mut Vec<String>,
+) -> Result<(Vec<Finalist>, usize), Error> {
+    let samples = turns(
+        session,
+        engines,
+        |(_, engine)| sample(engine),
+        |(_, engine), error| {
+            notices.push(format!("a finalist drops out: {error}"));
+            engine.close();
+        },
+    )?;
     let best = clock::choose(&samples, |number| (engines[number].0.len(), number));
     let finalist = |(number, (variant, engine)): (usize, &Rival)| {
         let (seconds, spread) = clock::summary(&samples[number]);
@@ -209,30 +219,28 @@ pub struct KnownShapes {
 pub fn apply(mut store: Store, bound: &mut Bound, backend: &dyn Backend) -> (Option<KnownShapes>, Vec<String>) {
     let records = store.read(&family(bound, backend));
     let mut notices = store.take_notices();
-    let chosen = |record: &&Record| record.kind == Kind::Choice && record.verdict == Verdict::Timed;
-    let last = |fits: &dyn Fn(&Record) -> bool| records.iter().rev().filter(chosen).find(|record| fits(record));
     if records.is_empty() {
         return (None, notices);
     }
     let (own, class) = (structure(bound), class(bound));
-    let exact = last(&|record| record.about.structure == own);
-    let Some(record) = exact.or_else(|| last(&|record| record.about.class == class)) else { return (None, notices) };
-    let tuned = with(bound, &record.variant);
-    let why = match code(&tuned, backend) {
-        Ok(code) if exact.is_none() || code == record.code => None,
-        Ok(_) => Some("other code is generated now; tune again".to_string()),
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(why) = why {
+    let exact = |record: &Record| record.about.structure == own;
+    let held = choices(&records, exact, |record| record.about.class == class).into_iter().find(|record| {
+        let why = match code(&with(bound, &record.variant), backend) {
+            Ok(code) if !exact(record) || code == record.code => return true,
+            Ok(_) => "other code is generated now; tune again".to_string(),
+            Err(error) => error.to_string(),
+        };
         notices.push(format!("what was tuned is not used: {why}"));
-        return (None, notices);
-    }
+        false
+    });
+    let Some(record) = held else { return (None, notices) };
+    let exact = exact(record);
     (bound.variant, bound.threads) = (record.variant.clone(), record.threads);
-    let near = if exact.is_some() { "" } else { " for another mesh of its class" };
+    let near = if exact { "" } else { " for another mesh of its class" };
     let parts: Vec<String> = record.variant.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let variant = if parts.is_empty() { "the default variant".to_string() } else { parts.join(" ") };
     let place = store.directory().map(|place| place.display().to_string()).unwrap_or_default();
     let text = format!("tuned{near}: {variant} (from {place}{})", gain(record.seconds, record.default_seconds));
     let (variant, threads) = (record.variant.clone(), record.threads);
-    (Some(KnownShapes { variant, threads, exact: exact.is_some(), text }), notices)
+    (Some(KnownShapes { variant, threads, exact, text }), notices)
 }

@@ -1,25 +1,27 @@
 //! The course of a tune: schedules, kernels, final.
 
+mod schedules;
+
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
 
 use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::graph::Graph;
 use kernelwright_codegen::map::Target;
 use kernelwright_codegen::plan::Plan;
-use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::{apply, check};
-use kernelwright_syntax::program::Problem;
+use kernelwright_syntax::program::{Preconditioner, Problem, Solver};
 
 use super::bench::{Inputs, Step};
 use super::clock;
-use super::iterate::{Runner, Start};
+use super::iterate::{self, Runner, Start};
 use super::race::{self, Searched};
-use super::record::{About, Kind, Verdict};
+use super::record::About;
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
 use super::session::{Session, Stage, Subject};
 use super::step::{Entry, Mapping, StepSearch, steps};
-use super::strategy::Choice;
+use super::turns::{ROUNDS, turns};
 use super::workshop::Workshop;
 use super::{Options, Watch, key, known};
 use crate::backend::Backend;
@@ -28,16 +30,10 @@ use crate::inputs::sources::Context;
 use crate::pipeline::{self, Planned};
 use crate::solve::{Builder, Error};
 
-/// Schedules that are timed under the default variant, and that go on from there.
-const SCHEDULES: [usize; 2] = [6, 3];
-/// Slower schedules do not go on.
-const NEAR: f64 = 1.3;
-/// Share of a budget after which no further schedule is timed.
-const FIRST: f64 = 0.3;
+/// Share of the time of kernels of the next slower schedule, to that of the one before.
+const SLOWER: f64 = 0.5;
 /// Seconds of an iteration beside which fences take no time.
 const LONG: f64 = 1e-3;
-/// Samples of each finalist.
-const ROUNDS: usize = 7;
 
 /// Tunes what a builder would compile, on a back end, which is given back.
 ///
@@ -86,8 +82,24 @@ struct Final {
     plan: usize,
 }
 
+/// Parts of a variant with their values.
+type Parts = Vec<(String, String)>;
+
 /// A plan by number, and a variant.
-type Chosen = (usize, Vec<(String, String)>);
+type Chosen = (usize, Parts);
+
+/// Solvers with the number of the one meant, and its preconditioner.
+type Against = (Vec<Solver>, usize, Preconditioner);
+
+/// A kernel to be searched.
+struct OpenStep {
+    plan: usize,
+    step: Step,
+    /// Runs in an iteration.
+    weight: f64,
+    /// Its part of the time, beside the others'.
+    share: f64,
+}
 
 /// A schedule that goes on.
 struct Near {
@@ -151,123 +163,93 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         Ok(Tuner { builder, problem, planned, small, inputs, mapping, start, session, notices: Vec::new() })
     }
 
-    /// Times schedules under the default variant: what was tried, the loaded default, and what goes on, fastest first.
-    fn schedules(&mut self) -> Result<(Vec<ScheduleTrial>, Runner, Vec<Near>), Error> {
-        let exhaustive = self.session.options.strategy == Choice::Exhaustive;
-        let most = if exhaustive { usize::MAX } else { SCHEDULES[0] };
-        let rivals: Vec<usize> = self.candidates().into_iter().take(most.saturating_sub(1)).collect();
-        let mut default = self.runner(self.planned.chosen, &[])?;
-        let seconds = sampled(&mut default, &self.session)?;
-        let mut trials = vec![self.tried(self.planned.chosen, Ok(seconds))];
-        let mut near = vec![Near { plan: self.planned.chosen, seconds }];
-        for plan in rivals {
-            let late = self.session.options.budget.is_some_and(|all| self.session.elapsed() > all.mul_f64(FIRST));
-            if late || self.session.over() {
+    /// Searches the kernels of the schedules that went on, those of the fastest first and longest; kernels that several
+    /// schedules share are searched once.
+    fn kernels(&mut self, near: &[Near]) -> Result<Vec<KernelReport>, Error> {
+        let open = self.open(near)?;
+        let mut left: f64 = open.iter().map(|one| one.share).sum();
+        let mut reports: Vec<KernelReport> = Vec::new();
+        for one in open {
+            if self.session.over() {
                 break;
             }
-            let result = self.time_schedule(plan, &default);
-            if let Ok(seconds) = &result {
-                near.push(Near { plan, seconds: *seconds });
+            let until = self.session.left().map(|time| Instant::now() + time.mul_f64(one.share / left));
+            left -= one.share;
+            // Where a kernel like this one was fastest, this one may be as well.
+            let others = reports.iter().map(|report| &report.searched).filter(|other| other.best != 0);
+            let seeds = others.map(|other| other.trials[other.best].variant.clone()).collect();
+            match self.search(one.plan, one.step, until, seeds) {
+                Ok(searched) => {
+                    let schedule = self.planned.plans[one.plan].schedule.name.clone();
+                    reports.push(KernelReport { schedule, weight: one.weight, searched });
+                }
+                Err(error) if !self.session.answers() => return Err(error),
+                // A kernel that cannot be proven is left as it is; the others are tuned all the same.
+                Err(why) => self.notices.push(format!("a kernel is not tuned: {why}")),
             }
-            trials.push(self.tried(plan, result));
         }
-        near.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.plan.cmp(&b.plan)));
-        let limit = NEAR * near[0].seconds;
-        near.retain(|one| one.seconds <= limit);
-        near.truncate(if exhaustive { SCHEDULES[0] } else { SCHEDULES[1] });
-        Ok((trials, default, near))
+        Ok(reports)
     }
 
-    /// Schedules beside the planner's choice, cheapest first. One asked for by name has no rivals.
-    fn candidates(&self) -> Vec<usize> {
-        if self.builder.asked_schedule().is_some() {
-            return Vec::new();
+    /// Kernels to search, with their shares of the time.
+    fn open(&self, near: &[Near]) -> Result<Vec<OpenStep>, Error> {
+        let mut open = Vec::new();
+        let mut seen = Vec::new();
+        let mut rank = 1.0;
+        for one in near {
+            let plan = &self.planned.plans[one.plan];
+            for (step, weight) in steps(&plan.program, delay(plan)) {
+                let code = self.code(plan, step)?;
+                let choice = !self.mapping.parts(&plan.program, step).is_empty();
+                let idle = matches!(step, Step::Fence(_)) && one.seconds > LONG;
+                if choice && !idle && !seen.contains(&code) {
+                    seen.push(code);
+                    // Sweeps take the time; what fences gain is seen at small sizes only.
+                    let share = rank * if matches!(step, Step::Sweep(_)) { weight.min(1.0) } else { 0.15 };
+                    open.push(OpenStep { plan: one.plan, step, weight, share });
+                }
+            }
+            rank *= SLOWER;
         }
-        let plans = &self.planned.plans;
-        let fits = |number: &usize| {
-            let plan = &plans[*number];
-            let same = plan.schedule.arithmetic == Arithmetic::Same;
-            *number != self.planned.chosen && (same || !plan.program.residual.is_empty())
-        };
-        let mut numbers: Vec<usize> = (0..plans.len()).filter(fits).collect();
-        numbers.sort_by(|a, b| pipeline::weight(&plans[*a]).total_cmp(&pipeline::weight(&plans[*b])));
-        numbers
+        Ok(open)
     }
 
     fn runner(&self, plan: usize, variant: &[(String, String)]) -> Result<Runner, Error> {
         Runner::new(self.builder, (plan, &self.planned.plans[plan]), variant, &self.start, self.session.backend())
     }
 
-    /// Proves a schedule, in exact arithmetic and by its residuals, and times it.
-    fn time_schedule(&mut self, number: usize, default: &Runner) -> Result<f64, String> {
-        let plan = &self.planned.plans[number];
-        let program = &self.builder.loaded().program;
-        check::check(&plan.program, &program.solvers, self.problem.solver, &self.problem.preconditioner)
-            .map_err(|why| format!("not what the program says: {why}"))?;
-        let mut runner = self.runner(number, &[]).map_err(|error| error.to_string())?;
-        let result = runner.agrees(default);
-        let result = result.and_then(|()| sampled(&mut runner, &self.session).map_err(|error| error.to_string()));
-        runner.close();
-        result
+    /// Has a thread map a plan under a variant and compile what [`Tuner::runner`] will load, after a check against a solver's
+    /// statements where there is one.
+    fn prepare(
+        &mut self,
+        plan: usize,
+        variant: &[(String, String)],
+        checked: Option<Against>,
+    ) -> Receiver<Result<(), String>> {
+        let (program, problem) = (self.planned.plans[plan].program.clone(), iterate::problem(&self.problem));
+        let (target, variant) = (self.session.target, variant.to_vec());
+        self.session.workshop.run(move |build, stop| {
+            if let Some((solvers, solver, preconditioner)) = checked {
+                check::check(&program, &solvers, solver, &preconditioner)
+                    .map_err(|why| format!("not what the program says: {why}"))?;
+            }
+            let module = pipeline::module(&program, target, problem.precision, problem.iterations, &variant);
+            let module = module.map_err(|error| error.to_string())?;
+            if let Some(build) = build {
+                // What does not compile shows when it is loaded.
+                let _ = build.warm(&module.kernels, stop);
+            }
+            Ok(())
+        })
     }
 
-    /// Notes and stores a schedule's time.
-    fn tried(&mut self, number: usize, result: Result<f64, String>) -> ScheduleTrial {
-        let plan = &self.planned.plans[number];
-        let (name, words) = (plan.schedule.name.clone(), plan.cost.words);
-        let mut record = self.session.record(Kind::Iteration, &name);
-        let (seconds, reason) = match result {
-            Ok(seconds) => (Some(seconds), String::new()),
-            Err(reason) => (None, reason),
-        };
-        record.verdict = if seconds.is_some() { Verdict::Timed } else { Verdict::Failed };
-        (record.seconds, record.reason) = (seconds, reason.clone());
-        self.session.store.append(&record);
-        self.session.show(&Stage { what: name.clone(), looked_at: 1, space: 1, best: seconds, default: None });
-        ScheduleTrial { schedule: name, words, seconds, reason }
-    }
-
-    /// Searches the kernels of the schedules that went on; kernels that several schedules share are searched once.
-    fn kernels(&mut self, near: &[Near]) -> Result<Vec<KernelReport>, Error> {
-        let mut open = Vec::new();
-        let mut seen = Vec::new();
-        for one in near {
-            let plan = &self.planned.plans[one.plan];
-            for (step, weight) in steps(&plan.program, delay(plan)) {
-                let code = self.code(plan, step)?;
-                let space = self.mapping.space(&plan.program, step);
-                let idle = matches!(step, Step::Fence(_)) && one.seconds > LONG;
-                if space.variants.len() > 1 && !idle && !seen.contains(&code) {
-                    seen.push(code);
-                    open.push((one.plan, step, weight));
-                }
-            }
-        }
-        // Sweeps take the time; what fences gain is seen at small sizes only.
-        let share = |step: Step| if matches!(step, Step::Sweep(_)) { 1.0 } else { 0.15 };
-        let mut left: f64 = open.iter().map(|(_, step, _)| share(*step)).sum();
-        let mut reports = Vec::new();
-        for (plan, step, weight) in open {
-            if self.session.over() {
-                break;
-            }
-            let own = share(step);
-            let until = self.session.left().map(|time| Instant::now() + time.mul_f64(own / left));
-            left -= own;
-            match self.search(plan, step, until) {
-                Ok(searched) => {
-                    let schedule = self.planned.plans[plan].schedule.name.clone();
-                    reports.push(KernelReport { schedule, weight, searched });
-                }
-                // A kernel that cannot be proven is left as it is; the others are tuned all the same.
-                Err(Error::Internal(why)) => self.notices.push(format!("a kernel is not tuned: {why}")),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(reports)
-    }
-
-    fn search(&mut self, plan: usize, step: Step, until: Option<Instant>) -> Result<Searched, Error> {
+    fn search(
+        &mut self,
+        plan: usize,
+        step: Step,
+        until: Option<Instant>,
+        seeds: Vec<Parts>,
+    ) -> Result<Searched, Error> {
         let plan = &self.planned.plans[plan];
         let small = self.small.iter().map(|graph| apply::apply(graph, &plan.schedule));
         let small = small.collect::<Result<Vec<_>, _>>().map_err(|error| Error::Internal(error.to_string()))?;
@@ -275,7 +257,8 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let (program, mapping) = (&plan.program, self.mapping.clone());
         let entry = Entry { program, inputs: &self.inputs, small, step, mapping };
         let found = StepSearch::new(&mut self.session, entry)?;
-        race::search(&mut self.session, found, &plan.schedule.name, until)
+        let schedule = plan.schedule.name.as_str();
+        race::search(&mut self.session, found, &race::Asked { schedule, until, seeds })
     }
 
     /// Hash of a step's default code.
@@ -324,28 +307,28 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         vec![with("own"), with("last")]
     }
 
-    /// The default, the tuned schedules and the last choice in turns.
+    /// The default, the tuned schedules and the last choice in turns. They are compiled side by side first.
     fn finals(&mut self, default: Runner, near: &[Near], kernels: &[KernelReport]) -> Result<Final, Error> {
-        let mut wanted: Vec<Chosen> = Vec::new();
-        for one in near {
-            wanted.push((one.plan, self.tuned(&self.planned.plans[one.plan], kernels)?));
-        }
-        wanted.extend(self.fences(near, &wanted));
-        if let Some(last) = self.session.last_choice() {
-            let plan = self.planned.plans.iter().position(|plan| plan.schedule.name == last.schedule);
-            wanted.extend(plan.map(|plan| (plan, last.variant.clone())));
-        }
-        wanted.retain(|(plan, variant)| *plan != default.plan || *variant != default.variant);
-        wanted.dedup();
+        let wanted = match self.wanted(&default, near, kernels) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                default.close();
+                return Err(error);
+            }
+        };
         let mut runners = vec![default];
-        let mut longest = Duration::ZERO;
-        for (plan, variant) in wanted {
-            let known = runners.iter().any(|runner| runner.plan == plan && runner.variant == variant);
-            let left = self.session.options.budget.map(|budget| budget.saturating_sub(self.session.elapsed()));
-            if known || left.is_some_and(|left| left < longest) || self.session.stopped() {
+        let ready: Vec<_> =
+            wanted.into_iter().map(|(plan, variant)| (self.prepare(plan, &variant, None), plan, variant)).collect();
+        for (ready, plan, variant) in ready {
+            let stage = Stage::named("the final");
+            if !self.session.loads() {
+                let name = &self.planned.plans[plan].schedule.name;
+                self.notices.push(format!("{name} was left out of the final: there was no time to load it"));
                 continue;
             }
-            let begin = Instant::now();
+            if self.session.wait(&ready, self.session.until(), &stage).is_none() && self.session.stopped() {
+                break;
+            }
             match self.runner(plan, &variant) {
                 Ok(runner) => match runner.agrees(&runners[0]) {
                     Ok(()) => runners.push(runner),
@@ -356,25 +339,43 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
                 },
                 Err(error) => self.notices.push(format!("a finalist cannot be run: {error}")),
             }
-            longest = longest.max(begin.elapsed());
         }
+        self.session.workshop.drop_all();
         let result = self.meet(&mut runners);
         runners.into_iter().for_each(Runner::close);
         result
     }
 
-    /// Samples in turns and chooses.
-    fn meet(&mut self, runners: &mut [Runner]) -> Result<Final, Error> {
-        runners.iter_mut().for_each(Runner::clear);
-        for round in 0..ROUNDS {
-            if round > 0 && self.session.stopped() {
-                break;
-            }
-            for runner in runners.iter_mut() {
-                runner.sample()?;
+    /// What meets the default in the final, without repetitions, what matters most first.
+    fn wanted(&self, default: &Runner, near: &[Near], kernels: &[KernelReport]) -> Result<Vec<Chosen>, Error> {
+        let mut tuned: Vec<Chosen> = Vec::new();
+        for one in near {
+            tuned.push((one.plan, self.tuned(&self.planned.plans[one.plan], kernels)?));
+        }
+        let fences = self.fences(near, &tuned);
+        let last = self.session.last_choice().and_then(|last| {
+            let plan = self.planned.plans.iter().position(|plan| plan.schedule.name == last.schedule);
+            plan.map(|plan| (plan, last.variant.clone()))
+        });
+        let others = tuned.split_off(1);
+        let mut wanted: Vec<Chosen> = Vec::new();
+        for one in tuned.into_iter().chain(last).chain(others).chain(fences) {
+            let known = (one.0 == default.plan && one.1 == default.variant) || wanted.contains(&one);
+            if !known {
+                wanted.push(one);
             }
         }
-        let samples: Vec<Vec<f64>> = runners.iter().map(|runner| runner.samples().to_vec()).collect();
+        Ok(wanted)
+    }
+
+    /// Samples in turns and chooses.
+    fn meet(&mut self, runners: &mut Vec<Runner>) -> Result<Final, Error> {
+        runners.iter_mut().for_each(Runner::clear);
+        let notices = &mut self.notices;
+        let samples = turns(&mut self.session, runners, Runner::sample, |runner, error| {
+            notices.push(format!("{} drops out of the final: {error}", runner.schedule));
+            runner.close();
+        })?;
         // Of those that are not told apart the one that changes least.
         let best = clock::choose(&samples, |number| (runners[number].variant.len(), runners[number].schedule.clone()));
         let mut all: Vec<Finalist> = runners
@@ -421,15 +422,4 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
 
 fn delay(plan: &Plan) -> u32 {
     plan.schedule.main.as_ref().map_or(1, |main| main.delay)
-}
-
-/// Seconds of an iteration by a few samples.
-fn sampled(runner: &mut Runner, session: &Session) -> Result<f64, Error> {
-    for round in 0..3 {
-        if round > 0 && session.stopped() {
-            break;
-        }
-        runner.sample()?;
-    }
-    Ok(runner.seconds().0)
 }

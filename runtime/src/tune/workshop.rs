@@ -1,7 +1,8 @@
 //! Threads that prove candidates at small sizes and compile them, while the device measures others.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use kernelwright_codegen::kernel::Kernel;
 
 use super::tunable::Proof;
 use crate::backend::Backend;
-use crate::backend::build::Build;
+use crate::backend::build::{Build, Stop};
 
 /// Threads that compile, at most.
-const WORKERS: usize = 8;
+const WORKERS: usize = 16;
 
 /// What is done to a candidate before it meets the device.
 pub struct Job {
@@ -35,15 +36,22 @@ pub struct Made {
 }
 
 /// The threads.
+///
+/// What is submitted belongs to a round. [`Workshop::drop_all`] ends the round: compilations are asked to end, nobody waits
+/// for them, and what they leave is thrown away. Dropping the workshop waits for its threads, so that a process may end.
 pub struct Workshop {
     pool: rayon::ThreadPool,
     build: Option<Arc<dyn Build>>,
-    sender: Sender<Made>,
-    receiver: Receiver<Made>,
+    sender: Sender<(u64, Made)>,
+    receiver: Receiver<(u64, Made)>,
+    /// Candidates of this round on their way.
     busy: usize,
     workers: usize,
-    /// What is submitted belongs to a round; jobs of an earlier round are not begun any more.
-    round: Arc<AtomicU64>,
+    round: u64,
+    stop: Stop,
+    /// Told by every piece of work that has ended, of this round or another.
+    ended: (Sender<()>, Receiver<()>),
+    begun: usize,
 }
 
 impl Workshop {
@@ -56,7 +64,8 @@ impl Workshop {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).thread_name(|n| format!("tune-{n}")).build();
         let (sender, receiver) = channel();
         let pool = pool.map_err(|error| format!("no threads to compile in: {error}"))?;
-        Ok(Workshop { pool, build, sender, receiver, busy: 0, workers, round: Arc::default() })
+        let (stop, ended) = (Stop::default(), channel());
+        Ok(Workshop { pool, build, sender, receiver, busy: 0, workers, round: 0, stop, ended, begun: 0 })
     }
 
     /// Threads beside a back end.
@@ -76,55 +85,151 @@ impl Workshop {
         self.build.as_ref().is_some_and(|build| build.beside())
     }
 
-    /// Candidates that may be on their way at a time.
-    pub fn capacity(&self) -> usize {
-        // Beside the device a few wait for it, so that it never waits.
-        if self.beside() { 2 * self.workers } else { self.workers }
-    }
-
     /// Candidates on their way.
     pub fn busy(&self) -> usize {
         self.busy
     }
 
+    /// Rounds of all threads that one more candidate has to wait for, its own among them.
+    pub fn depth(&self) -> u32 {
+        1 + (self.busy / self.workers) as u32
+    }
+
     /// Takes a candidate in.
     pub fn submit(&mut self, job: Job) {
-        let (build, sender, number) = (self.build.clone(), self.sender.clone(), job.number);
+        let (build, sender, number, round) = (self.build.clone(), self.sender.clone(), job.number, self.round);
         self.busy += 1;
-        let (round, own) = (self.round.clone(), self.round.load(Ordering::Relaxed));
-        self.pool.spawn(move || {
+        self.spawn(move |stop| {
             let begin = Instant::now();
-            let current = round.load(Ordering::Relaxed) == own;
-            let unit = if current { job.run(build.as_deref()) } else { Err("dropped".to_string()) };
-            let made = Made { number, unit, took: begin.elapsed() };
+            // A panic is a fault of ours; it costs the candidate, not the process.
+            let unit = catch_unwind(AssertUnwindSafe(|| job.run(build.as_deref(), stop)));
+            let unit = unit.unwrap_or_else(|panic| Err(format!("panicked: {}", text_of(panic.as_ref()))));
             // Nobody waits any more when the tune has ended.
-            let _ = sender.send(made);
+            let _ = sender.send((round, Made { number, unit, took: begin.elapsed() }));
         });
     }
 
-    /// Drops what is on its way; waits for what has begun.
-    pub fn drop_all(&mut self) {
-        self.round.fetch_add(1, Ordering::Relaxed);
-        while self.take(true).is_some() {}
+    /// Does something else in a thread; what it gives comes by the channel, unless the round ends before it begins.
+    pub fn run<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(Option<&dyn Build>, &Stop) -> T + Send + 'static,
+    ) -> Receiver<T> {
+        let (sender, receiver) = channel();
+        let build = self.build.clone();
+        self.spawn(move |stop| {
+            let _ = sender.send(work(build.as_deref(), stop));
+        });
+        receiver
     }
 
-    /// A finished candidate; waits for one where `wait` says so.
-    pub fn take(&mut self, wait: bool) -> Option<Made> {
-        if self.busy == 0 {
-            return None;
+    fn spawn(&mut self, work: impl FnOnce(&Stop) + Send + 'static) {
+        let (stop, ended) = (self.stop.clone(), self.ended.0.clone());
+        self.begun += 1;
+        self.pool.spawn(move || {
+            if !stop.asked() {
+                // Whoever waits sees that the channel has closed.
+                let _ = catch_unwind(AssertUnwindSafe(|| work(&stop)));
+            }
+            let _ = ended.send(());
+        });
+    }
+
+    /// Drops what is on its way; waits for nothing.
+    pub fn drop_all(&mut self) {
+        self.stop.ask();
+        self.stop = Stop::default();
+        self.round += 1;
+        self.busy = 0;
+    }
+
+    /// A finished candidate; waits so long for one.
+    pub fn take(&mut self, wait: Duration) -> Option<Made> {
+        let until = Instant::now() + wait;
+        while self.busy > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            let (round, made) = self.receiver.recv_timeout(left).ok()?;
+            if round == self.round {
+                self.busy -= 1;
+                return Some(made);
+            }
         }
-        let made = if wait { self.receiver.recv().ok() } else { self.receiver.try_recv().ok() };
-        self.busy -= usize::from(made.is_some());
-        made
+        None
     }
 }
 
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        self.stop.ask();
+        (0..self.begun).for_each(|_| {
+            // Every piece of work tells its end, also one that panics or is not begun any more.
+            let _ = self.ended.1.recv();
+        });
+    }
+}
+
+/// What a panic says.
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+}
+
 impl Job {
-    fn run(self, build: Option<&dyn Build>) -> Result<Option<Vec<u8>>, String> {
+    fn run(self, build: Option<&dyn Build>, stop: &Stop) -> Result<Option<Vec<u8>>, String> {
         (self.proof)().map_err(|why| format!("wrong at small sizes: {why}"))?;
         match build {
-            Some(build) => build.build(&self.kernels).map(Some).map_err(|error| error.to_string()),
+            Some(build) => build.build(&self.kernels, stop).map(Some).map_err(|error| error.to_string()),
             None => Ok(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BackendError;
+
+    /// Compiles until it is asked to end.
+    struct Endless;
+
+    impl Build for Endless {
+        fn build(&self, _: &[Kernel], stop: &Stop) -> Result<Vec<u8>, BackendError> {
+            while !stop.asked() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(BackendError::Device("asked to end".to_string()))
+        }
+
+        fn warm(&self, kernels: &[Kernel], stop: &Stop) -> Result<(), BackendError> {
+            self.build(kernels, stop).map(drop)
+        }
+
+        fn beside(&self) -> bool {
+            true
+        }
+    }
+
+    fn job(number: usize, proof: impl FnOnce() -> Result<(), String> + Send + 'static) -> Job {
+        Job { number, kernels: Vec::new(), proof: Box::new(proof) }
+    }
+
+    #[test]
+    fn a_round_that_ends_leaves_nothing_behind_and_is_not_waited_for() {
+        let mut workshop = Workshop::new(Some(Arc::new(Endless)), 2).expect("threads");
+        (0..6).for_each(|number| workshop.submit(job(number, || Ok(()))));
+        assert!(workshop.take(Duration::from_millis(5)).is_none());
+        workshop.drop_all();
+        workshop.submit(job(7, || Err("wrong".to_string())));
+        let made = workshop.take(Duration::from_secs(60)).expect("of this round");
+        assert_eq!((made.number, workshop.busy()), (7, 0));
+        // An endless one again: the drop asks it to end and waits for it.
+        workshop.submit(job(8, || Ok(())));
+    }
+
+    #[test]
+    fn a_panic_costs_the_candidate_alone() {
+        let mut workshop = Workshop::new(None, 1).expect("threads");
+        workshop.submit(job(0, || panic!("a fault of ours")));
+        let made = workshop.take(Duration::from_secs(60)).expect("an answer");
+        assert!(made.unit.is_err_and(|why| why.contains("a fault of ours")));
     }
 }

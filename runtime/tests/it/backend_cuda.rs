@@ -1,6 +1,7 @@
 //! CUDA: what can be tested without a card (NVRTC, interpretation of CUDA kernels), and more with one.
 
 use crate::backend_kernels::{LANES, axpy, dot, filled, much_shared, neighbours, sample, values};
+use kernelwright::backend::build::Stop;
 use kernelwright::backend::cuda::nvrtc::{Form, Nvrtc};
 use kernelwright::backend::cuda::{self, CudaBackend, CudaOptions};
 use kernelwright::backend::interp::{InterpBackend, InterpOptions};
@@ -77,7 +78,7 @@ fn arithmetic_reaches_nvrtc() {
     let found = Nvrtc::find().unwrap();
     let ptx = |arithmetic| {
         let options = Nvrtc::options(90, Form::Ptx, arithmetic);
-        String::from_utf8(found.compile(&source, "axpy", &options, Form::Ptx).unwrap().image).unwrap()
+        String::from_utf8(found.compile(&source, "axpy", &options, Form::Ptx, &Stop::default()).unwrap().image).unwrap()
     };
     assert!(ptx(Arithmetic::Contracted).contains("fma.rn.f64"));
     let strict = ptx(Arithmetic::Strict);

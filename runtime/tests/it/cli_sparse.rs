@@ -31,7 +31,18 @@ fn error_of(ran: &Ran) -> f64 {
 fn every_format_gives_the_solution_in_the_order_of_the_matrix() {
     let folder = folder("cli_sparse_formats");
     let path = file(&folder, "system.mtx", &system(75));
-    for format in ["coo", "csr", "csr_delta", "ellpack", "ellpack_r", "pjds", "sell_c_sigma", "sell_delta"] {
+    for format in [
+        "coo",
+        "csr",
+        "csr_delta",
+        "ellpack",
+        "ellpack_r",
+        "pjds",
+        "sell_c_sigma",
+        "sell_delta",
+        "sell_pattern",
+        "sliced_dia",
+    ] {
         let ran = solve(&path, &["--format", format, "--tolerance", "1e-12"]);
         let object = ran.json();
         assert_eq!((ran.status, &object["outcome"]), (0, &"converged".into()), "{format}: {}", ran.err);
@@ -168,11 +179,16 @@ fn systems_that_are_unusual_or_wrong() {
     let empty = file(&folder, "empty.mtx", "%%MatrixMarket matrix coordinate real general\n0 0 0\n");
     assert!(solve(&empty, &[]).err.contains("without rows is no system"));
     let own = "solver mine(A: any) {\n    residual r = f - A*u;\n    converge when norm(r) <= tolerance;\n    \
-               repeat { u = u + transpose(A)*r; r = f - A*u; check; }\n}\n";
-    let own = file(&folder, "mine.kw", own);
-    let ran = solve(&path, &["--formats", &own, "--solver", "mine"]);
+               repeat { u = u + inv(A)*r; r = f - A*u; check; }\n}\n";
+    let wrong = file(&folder, "mine.kw", own);
+    let ran = solve(&path, &["--formats", &wrong, "--solver", "mine"]);
     assert_eq!(ran.status, 1);
     assert!(ran.err.contains("mine.kw:4:"), "{}", ran.err);
+    // Landweber's iteration: of an upper triangle, and the transpose is not the matrix.
+    let own = file(&folder, "landweber.kw", &own.replace("inv(A)", "0.05*transpose(A)"));
+    let ran = solve(&path, &["--formats", &own, "--solver", "mine", "--tolerance", "1e-10"]);
+    assert_eq!((ran.status, &ran.json()["outcome"]), (0, &"converged".into()), "{}", ran.err);
+    assert!(error_of(&ran) < 1e-10, "the smallest singular value exceeds 3");
 }
 
 #[test]

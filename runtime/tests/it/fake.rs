@@ -1,11 +1,14 @@
 //! A back end in memory whose kernels are written out in Rust: the relaxation u += relax * (f - u), with faults on
-//! request. It lets the driver's decisions be tested one by one, without a compiler.
+//! request. It lets the driver's decisions be tested one by one, without a compiler. And one that wraps another, some of
+//! whose kernels it lets fail.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use kernelwright::backend::{Backend, BackendError, BufferHandle, KernelHandle};
+use kernelwright::backend::build::Build;
+use kernelwright::backend::{Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, Target};
 use kernelwright::solve::Engine;
 use kernelwright_codegen::kernel::{Element, IndexWidth, Kernel};
 use kernelwright_codegen::loops::{
@@ -18,6 +21,115 @@ use kernelwright_syntax::program::{CompareOp, Outcome};
 
 /// Number of points.
 pub const POINTS: usize = 5;
+
+/// Says of which kernels something is true.
+pub type Which = Box<dyn FnMut(&Kernel) -> bool>;
+
+/// Another back end on which some kernels do not compile, and some fail when they are launched.
+pub struct Faulty {
+    pub inner: Box<dyn Backend>,
+    pub refuses: Which,
+    pub breaks: Which,
+    /// Nothing works any more once a kernel has broken.
+    pub fatal: bool,
+    pub gone: bool,
+    pub broken: BTreeSet<usize>,
+    /// What compiles in other threads.
+    pub builder: Option<Arc<dyn Build>>,
+}
+
+impl Faulty {
+    /// One without faults.
+    pub fn new(inner: Box<dyn Backend>) -> Faulty {
+        let never = || -> Which { Box::new(|_| false) };
+        let (refuses, breaks, broken) = (never(), never(), BTreeSet::new());
+        Faulty { inner, refuses, breaks, fatal: false, gone: false, broken, builder: None }
+    }
+
+    fn answers(&self) -> Result<(), BackendError> {
+        if self.gone { Err(BackendError::Device("the device is gone".to_string())) } else { Ok(()) }
+    }
+}
+
+impl Backend for Faulty {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
+        self.answers()?;
+        if kernels.iter().any(|kernel| (self.refuses)(kernel)) {
+            return Err(BackendError::Compile { language: "fake", log: "a fault".to_string() });
+        }
+        let handles = self.inner.compile(kernels)?;
+        for (kernel, handle) in kernels.iter().zip(&handles) {
+            // Handles may be used again.
+            self.broken.remove(&handle.0);
+            if (self.breaks)(kernel) {
+                self.broken.insert(handle.0);
+            }
+        }
+        Ok(handles)
+    }
+
+    fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
+        self.answers()?;
+        self.inner.allocate(element, len)
+    }
+
+    fn free(&mut self, buffer: BufferHandle) {
+        self.inner.free(buffer);
+    }
+
+    fn write(&mut self, buffer: BufferHandle, values: &[f64]) -> Result<(), BackendError> {
+        self.answers()?;
+        self.inner.write(buffer, values)
+    }
+
+    fn write_integers(&mut self, buffer: BufferHandle, values: Integers) -> Result<(), BackendError> {
+        self.answers()?;
+        self.inner.write_integers(buffer, values)
+    }
+
+    fn read(&mut self, buffer: BufferHandle, values: &mut [f64]) -> Result<(), BackendError> {
+        self.answers()?;
+        self.inner.read(buffer, values)
+    }
+
+    fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
+        self.answers()?;
+        if self.broken.contains(&kernel.0) {
+            self.gone = self.fatal;
+            return Err(BackendError::Device("an illegal address".to_string()));
+        }
+        self.inner.launch(kernel, args)
+    }
+
+    fn synchronize(&mut self) -> Result<(), BackendError> {
+        self.answers()?;
+        self.inner.synchronize()
+    }
+
+    fn release(&mut self, kernels: &[KernelHandle]) {
+        self.inner.release(kernels);
+    }
+
+    fn target(&self) -> Target {
+        self.inner.target()
+    }
+
+    fn small_problems_only(&self) -> Option<u64> {
+        self.inner.small_problems_only()
+    }
+
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+
+    fn builder(&self) -> Option<Arc<dyn Build>> {
+        self.builder.clone()
+    }
+}
 
 /// What the kernels do wrong, and what tests look at afterwards.
 #[derive(Default)]

@@ -100,7 +100,7 @@ fn applied(matrix: &Csr, preconditioner: &str, format: &str, precision: Precisio
     };
     let loaded = system::program(ROWS, &choices, None).expect("a program");
     let format = formats(None).into_iter().find(|declared| declared.name == format).expect("a format");
-    let stored = system::convert(matrix, &format, &loaded.program.problems[0].preconditioner).expect("it is stored");
+    let stored = system::convert(matrix, &format, &loaded.program).expect("it is stored");
     let builder = Solver::builder(&loaded).stored(&stored, Vec::new()).backend(backend).cache(Arc::new(Cache::none()));
     let mut solver = builder.compile().expect("it compiles");
     solver.solve(&Inputs::new().rhs(&rhs()[..])).expect("it runs").values

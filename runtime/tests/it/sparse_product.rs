@@ -8,11 +8,11 @@ use kernelwright::backend::interp::{InterpBackend, InterpOptions};
 use kernelwright::backend::{Backend, Target};
 use kernelwright::inputs::random;
 use kernelwright::matrix::{Csr, Entry, Symmetry, Triplets, kinds};
-use kernelwright::sparse::choice::formats;
+use kernelwright::sparse::choice::{formats, named, shapes};
 use kernelwright::sparse::product::{Product, convert};
 use kernelwright::sparse::vendor;
 use kernelwright_codegen::kernel::Element;
-use kernelwright_syntax::program::Precision;
+use kernelwright_syntax::program::{Format, Order, Precision};
 
 fn matrix(rows: usize, columns: usize, places: impl IntoIterator<Item = (usize, usize)>) -> Csr {
     let entry = |(n, (row, column))| Entry { row, column, value: random::uniform(5, n as u64) };
@@ -63,6 +63,21 @@ fn check(matrices: &[(String, Csr)], precision: Precision, open: &dyn Fn() -> Bo
             }
         }
     }
+}
+
+/// Chunks of other heights and other windows, on rows longer than the ones before them; pjds in windows is no format.
+#[test]
+fn other_shapes_store_what_formats_store() {
+    let rows = (0..1200).flat_map(|row| (0..1 + row % 40).map(move |k| (row, (row + 7 * k) % 1200)));
+    let matrix = matrix(1200, 1200, rows);
+    for shape in formats(None).iter().flat_map(shapes) {
+        let stored = convert(&matrix, &shape).unwrap_or_else(|error| panic!("{}: {error}", shape.name));
+        assert!(stored.layout.entries == 24_600, "{}", shape.name);
+    }
+    let pjds = named(&formats(None), "pjds").expect("a format of the library");
+    let windows = Format { order: Order::Sorted { window: Some(512) }, ..pjds };
+    let error = convert(&matrix, &windows).expect_err("a later row may be longer").to_string();
+    assert!(error.contains("slot by slot rows that are not sorted as a whole"), "{error}");
 }
 
 fn interp(target: Target) -> Box<dyn Backend> {

@@ -41,7 +41,7 @@ operator chain {
 problem main { operator chain(ni = 300); rhs random(seed = 1); solver cg; tolerance 1e-8; iterations 400; }
 ";
 
-const PLATE: &str = "
+pub const PLATE: &str = "
 operator plate {
     grid cells [i: ni, j: nj];
     flux X[i+1/2] = (2 + sin(i))*(u[i+1] - u);
@@ -56,7 +56,7 @@ problem main {
 }
 ";
 
-fn loaded(text: &str) -> Loaded {
+pub fn loaded(text: &str) -> Loaded {
     from_text("case.kw", text.to_string()).unwrap()
 }
 
@@ -115,10 +115,13 @@ fn a_tune_is_remembered_and_used() {
     for kernel in &report.kernels {
         assert!(kernel.searched.trials.iter().all(|trial| trial.verdict != Verdict::Failed), "{kernel:?}");
     }
-    // Which schedules go on to the search of kernels is decided anew; those of this one have been measured.
-    let same = builder.clone().schedule(&report.kernels[0].schedule);
-    let again = tune(&same, Target::Host, &Options { fresh: false, ..options });
-    assert!(again.remembered > 0, "{again:?}");
+    // Times of schedules are remembered as well, so that the same ones go on.
+    let again = tune(&builder, Target::Host, &Options { fresh: false, ..options });
+    assert!(again.schedules.iter().all(|trial| trial.remembered), "{again:?}");
+    assert!(
+        again.kernels.iter().any(|kernel| kernel.searched.trials.iter().any(|trial| trial.remembered)),
+        "{again:?}"
+    );
 
     let mut tuned = builder.compile_on(interpreter(Target::Host)).unwrap();
     let known = tuned.tuned().expect("the choice is used").clone();
@@ -144,6 +147,7 @@ fn a_choice_that_no_longer_holds_is_left_with_a_notice() {
     tune(&builder, Target::Host, &Options { count: Some(2), strategy: Choice::Guided, ..everything() });
     let file = std::fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
     let mut choice = kernelwright::tune::store::Store::at(&place).read_all().pop().unwrap();
+    let sound = choice.clone();
     let mut stale = |change: &dyn Fn(&mut kernelwright::tune::record::Record)| {
         change(&mut choice);
         std::fs::write(&file, choice.line() + "\n").unwrap();
@@ -158,6 +162,13 @@ fn a_choice_that_no_longer_holds_is_left_with_a_notice() {
         record.variant = vec![("nothing.tile".into(), "4x1".into())];
     });
     assert!(wrong.contains("no kernel"), "{wrong}");
+    // An earlier choice that holds is used instead, and the later one spoken of.
+    let line = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, sound.line() + "\n" + &line).unwrap();
+    let solver = builder.compile_on(interpreter(Target::Host)).unwrap();
+    let used = solver.tuned().expect("the earlier choice");
+    assert!((&used.schedule, &used.variant) == (&sound.schedule, &sound.variant));
+    assert!(solver.notices().iter().any(|notice| notice.contains("no kernel")), "{:?}", solver.notices());
 }
 
 #[test]

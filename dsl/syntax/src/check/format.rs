@@ -4,7 +4,7 @@ use crate::ast::{Argument, Documented, Expr, ExprKind as Ast, Item, Layout, Name
 use crate::check::number::whole;
 use crate::check::operator::unknown_word;
 use crate::diagnostic::Diagnostic;
-use crate::program::{Base, Coding, Format, Height, Level, Order, Padding};
+use crate::program::{Base, Coding, Format, Height, Level, Order, Origin, Padding};
 use crate::source::Span;
 
 /// Rows of a chunk at most.
@@ -174,13 +174,18 @@ impl Build<'_> {
         Some(())
     }
 
-    /// `pad(none)`, `pad(longest)` or `pad(matrix)`
+    /// `pad(none)`, `pad(longest)`, `pad(matrix)` or `pad(aligned)`
     fn pad(&mut self, span: Span, arguments: &[Argument]) -> Option<()> {
         let [to] = arguments else {
             let help = "write `pad(longest)`: the longest row of the chunk";
             return self.report("arguments", span, "`pad` takes the length that rows are padded to", help);
         };
-        let words = [("none", Padding::None), ("longest", Padding::Chunk), ("matrix", Padding::Matrix)];
+        let words = [
+            ("none", Padding::None),
+            ("longest", Padding::Chunk),
+            ("matrix", Padding::Matrix),
+            ("aligned", Padding::Aligned),
+        ];
         let word = self.word(to, "a length that rows are padded to", &words.map(|(word, _)| word))?;
         self.format.padding = words.iter().find(|(known, _)| *known == word).map(|(_, padding)| *padding)?;
         self.places.pad = Some(span);
@@ -261,15 +266,37 @@ impl Build<'_> {
         };
         self.word(width, "a width of distances", &["u16"])?;
         let base = self.base(base)?;
+        let (origin, rest) = match rest {
+            [Argument { name: Some(name), value }, rest @ ..] if name.text == "from" => (self.origin(value)?, rest),
+            _ => (Origin::Zero, rest),
+        };
         let escape = match rest {
             [] => false,
             [word] => self.word(word, "what is done with columns that are too far", &["escape"]).map(|_| true)?,
             _ => {
-                self.report("arguments", span, "`delta` takes three arguments at most", help);
+                self.report(
+                    "arguments",
+                    span,
+                    "`delta` takes a width, a base, `from` and `escape`, in this order",
+                    help,
+                );
                 return None;
             }
         };
-        Some(Coding::Delta { base, escape })
+        Some(Coding::Delta { base, origin, escape })
+    }
+
+    /// `row` or `first`
+    fn origin(&mut self, value: &Expr) -> Option<Origin> {
+        match &value.kind {
+            Ast::Name(name) if name == "row" => Some(Origin::Row),
+            Ast::Name(name) if name == "first" => Some(Origin::First),
+            _ => {
+                let message = "columns are counted from `row`, the row's number, or `first`, its first column";
+                self.report("type", value.span, message, "leave it out to count from the matrix's first column")?;
+                None
+            }
+        }
     }
 
     fn base(&mut self, value: &Expr) -> Option<Base> {
@@ -338,18 +365,29 @@ impl Build<'_> {
                 let span = self.places.pad.unwrap_or(store);
                 self.report("format-padding", span, "there are no chunks whose longest row could be meant", help);
             }
+            (false, Padding::Aligned) => {
+                let span = self.places.pad.unwrap_or(store);
+                let help = "add `.chunk(64)` before it";
+                self.report("format-padding", span, "there are no chunks whose rows could be aligned", help);
+            }
+            (true, Padding::Aligned) if self.format.order != Order::Given => {
+                let span = self.places.pad.unwrap_or(store);
+                let message = "rows that are sorted have no fixed distances from their columns";
+                self.report("format-padding", span, message, "write `rows given`, or `pad(longest)`");
+            }
             _ => {}
         }
-        let outside = self.format.nest.iter().position(|level| *level == Level::Slot);
-        let rows = self.format.nest.iter().position(|level| matches!(level, Level::Row | Level::Chunk));
-        let grows = self.format.padding != Padding::Matrix && self.format.order != Order::Sorted { window: None };
-        if self.format.height != Height::All && outside < rows && grows {
+        if self.format.has_ragged_slots() {
             let message = "with `slot` outside, a row must not be longer than the one before it";
             let help = "sort all rows with `sort(length, descending)`, or pad them with `pad(matrix)`";
             self.report("format-order", store, message, help);
         }
         if let Some(lengths) = self.places.lengths.filter(|_| self.format.padding == Padding::None) {
             let message = "lengths are known without being kept: there is no padding";
+            self.report("format-lengths", lengths, message, "remove `lengths kept;`");
+        }
+        if let Some(lengths) = self.places.lengths.filter(|_| self.format.padding == Padding::Aligned) {
+            let message = "a length does not say where the padding of an aligned row is";
             self.report("format-lengths", lengths, message, "remove `lengths kept;`");
         }
         if !chunked && matches!(self.format.coding, Coding::Delta { base: Base::Chunk | Base::ChunkSlot, .. }) {

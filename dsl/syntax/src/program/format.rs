@@ -14,7 +14,8 @@
 //! - where `Slot` comes before the rows (or chunks), their lengths never grow: rows are sorted as a whole, or padded to
 //!   the longest of all;
 //! - `[Entry]` has no chunks, no padding, no kept lengths and plain indices;
-//! - lengths are kept only where padding hides them.
+//! - lengths are kept only where padding at the end of rows hides them;
+//! - where slots are aligned, rows are in the given order and form chunks.
 
 use crate::source::Span;
 
@@ -39,6 +40,17 @@ pub struct Format {
     pub nest: Vec<Level>,
     /// How columns (and, with `[Entry]`, rows) are written.
     pub coding: Coding,
+}
+
+impl Format {
+    /// Whether `slot` is outside although a row, or chunk, may be longer than the one before it. What has a slot are then
+    /// not the first so many, and nothing says where a cell is.
+    pub fn has_ragged_slots(&self) -> bool {
+        let outside = self.nest.iter().position(|level| *level == Level::Slot);
+        let rows = self.nest.iter().position(|level| matches!(level, Level::Row | Level::Chunk));
+        let grows = self.padding != Padding::Matrix && self.order != Order::Sorted { window: None };
+        self.height != Height::All && outside < rows && grows
+    }
 }
 
 /// Order of the rows.
@@ -71,6 +83,9 @@ pub enum Padding {
     Chunk,
     /// As many slots as the longest row of the matrix has.
     Matrix,
+    /// Entries of a chunk that are equally far from their rows, by column, have one slot: as many slots as there are
+    /// distances. A chunk that would take more than twice as many as its longest row has is padded as by `Chunk`.
+    Aligned,
 }
 
 /// A loop of the nest.
@@ -99,6 +114,8 @@ pub enum Coding {
     Delta {
         /// What shares a base.
         base: Base,
+        /// What columns are counted from.
+        origin: Origin,
         /// Whether columns that are too far from the base are stored aside; if not, a matrix that has any cannot be
         /// stored in this format.
         escape: bool,
@@ -114,4 +131,15 @@ pub enum Base {
     Chunk,
     /// One slot of a chunk: as many entries as the chunk has rows.
     ChunkSlot,
+}
+
+/// What the columns of [`Coding::Delta`] are counted from, before a base is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// From the first column of the matrix.
+    Zero,
+    /// From the row's own number, in the order of the format: the same for all rows of a stencil.
+    Row,
+    /// From the first column of the row, which is stored: the same for all rows of a shape, wherever they stand.
+    First,
 }

@@ -1,6 +1,6 @@
 //! Formats: what a declaration means, and the library of them.
 
-use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Padding};
+use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Origin, Padding};
 use kernelwright_syntax::{compile, library};
 
 fn format(statements: &str) -> Format {
@@ -34,10 +34,16 @@ fn every_part_is_read() {
     assert_eq!(odd.order, Order::Sorted { window: Some(512) });
     assert_eq!((odd.height, odd.padding, odd.lengths), (Height::Rows(8), Padding::Matrix, true));
     assert_eq!(odd.nest, [Level::Lane, Level::Slot, Level::Chunk]);
-    assert_eq!(odd.coding, Coding::Delta { base: Base::ChunkSlot, escape: true });
+    assert_eq!(odd.coding, Coding::Delta { base: Base::ChunkSlot, origin: Origin::Zero, escape: true });
     let whole = format("rows sort(length, descending).chunk(all).pad(longest); store slot, lane; index u64;");
     assert_eq!((whole.order, whole.height), (Order::Sorted { window: None }, Height::All));
     assert_eq!((whole.padding, whole.coding), (Padding::Chunk, Coding::U64));
+    let text = "rows given.chunk(16).pad(aligned); store chunk, slot, lane; index delta(u16, base = chunk, from = ";
+    for (word, origin) in [("row", Origin::Row), ("first", Origin::First)] {
+        let aligned = format(&format!("{text}{word});"));
+        assert_eq!((aligned.order, aligned.padding), (Order::Given, Padding::Aligned));
+        assert_eq!(aligned.coding, Coding::Delta { base: Base::Chunk, origin, escape: false });
+    }
 }
 
 #[test]

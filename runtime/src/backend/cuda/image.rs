@@ -1,6 +1,7 @@
 //! Machine code of CUDA units: from the cache, else from NVRTC. Needs no device.
 
 use super::nvrtc::{Compiled, Form, Nvrtc};
+use crate::backend::build::Stop;
 use crate::backend::units::{Built, Unit};
 use crate::backend::{Arithmetic, BackendError};
 use crate::cache::{Cache, Description, KeyBuilder};
@@ -24,7 +25,7 @@ pub(super) struct Images {
 
 impl Images {
     /// The machine code of a unit of these kernels.
-    pub(super) fn of(&self, unit: &Unit, kernels: &[Kernel]) -> Result<Built, BackendError> {
+    pub(super) fn of(&self, unit: &Unit, kernels: &[Kernel], stop: &Stop) -> Result<Built, BackendError> {
         let options = self.options();
         let compiler = format!("NVRTC {}.{}", self.nvrtc.version.0, self.nvrtc.version.1);
         let key = KeyBuilder::new("cuda")
@@ -46,7 +47,7 @@ impl Images {
         let image = self.cache.get_or_build(&key, about, || {
             compiled = true;
             let own: Vec<&Kernel> = unit.kernels.iter().map(|&number| &kernels[number]).collect();
-            self.compile(&own, &unit.source.text).map(|compiled| compiled.image)
+            self.compile(&own, &unit.source.text, stop).map(|compiled| compiled.image)
         })?;
         Ok(Built { image, compiled })
     }
@@ -58,9 +59,9 @@ impl Images {
 
     /// Compiles kernels with their source. How many registers a kernel takes differs between architectures: one that
     /// spills much under its bound is compiled without.
-    pub(super) fn compile(&self, kernels: &[&Kernel], source: &str) -> Result<Compiled, BackendError> {
+    pub(super) fn compile(&self, kernels: &[&Kernel], source: &str, stop: &Stop) -> Result<Compiled, BackendError> {
         let name = kernels.first().map_or("unit", |kernel| kernel.name.as_str());
-        let compiled = self.nvrtc.compile(source, name, &self.options(), self.form)?;
+        let compiled = self.nvrtc.compile(source, name, &self.options(), self.form, stop)?;
         let spills = |kernel: &Kernel| {
             let used = compiled.resources.iter().find(|used| used.kernel == kernel.name);
             used.is_some_and(|used| used.spill_stores.max(used.spill_loads) > MOST_SPILLED)
@@ -72,6 +73,6 @@ impl Images {
         let free = |kernel: &Kernel| Kernel { resident_blocks: None, ..kernel.clone() };
         let freed: Vec<Kernel> =
             kernels.iter().map(|kernel| if bound(kernel) { free(kernel) } else { (*kernel).clone() }).collect();
-        self.nvrtc.compile(&print::cuda(&freed), name, &self.options(), self.form)
+        self.nvrtc.compile(&print::cuda(&freed), name, &self.options(), self.form, stop)
     }
 }

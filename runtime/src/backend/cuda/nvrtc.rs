@@ -6,10 +6,11 @@
 #![allow(unsafe_code)]
 
 use super::log::{Resources, resources};
+use crate::backend::build::{Stop, stopped};
 use crate::backend::{Arithmetic, BackendError, host};
 use cudarc::nvrtc::result::{compile_program, create_program, destroy_program, get_program_log, get_ptx};
 use cudarc::nvrtc::sys;
-use std::ffi::CString;
+use std::ffi::{CString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -87,18 +88,33 @@ impl Nvrtc {
         options
     }
 
-    /// Compiles a source; `name` is the file's name in the log.
-    pub fn compile(&self, source: &str, name: &str, options: &[String], form: Form) -> Result<Compiled, BackendError> {
+    /// Compiles a source; `name` is the file's name in the log. Where NVRTC can be asked (since CUDA 12.8), it ends soon
+    /// after a request to.
+    pub fn compile(
+        &self,
+        source: &str,
+        name: &str,
+        options: &[String],
+        form: Form,
+        stop: &Stop,
+    ) -> Result<Compiled, BackendError> {
+        if stop.asked() {
+            return Err(stopped());
+        }
         let refused = |log: String| BackendError::Compile { language: "CUDA C++", log };
         let text = |text: &str| CString::new(text).map_err(|_| refused("a zero byte in the source".to_owned()));
         if options.iter().any(|option| option.contains('\0')) {
             return Err(refused("a zero byte in an option".to_owned()));
         }
         let program = Program::new(text(source)?, text(&format!("{name}.cu"))?)?;
+        program.ends_when(stop);
         // SAFETY: the program lives; options have no zero bytes, on which cudarc would panic.
         let done = unsafe { compile_program(program.handle, options) };
         let log = program.log();
         if let Err(error) = done {
+            if stop.asked() {
+                return Err(stopped());
+            }
             return Err(if error.0 == sys::nvrtcResult::NVRTC_ERROR_COMPILATION {
                 refused(log)
             } else {
@@ -108,6 +124,17 @@ impl Nvrtc {
         let image = program.image(form)?;
         Ok(Compiled { image, resources: resources(&log), log })
     }
+}
+
+/// `nvrtcSetFlowCallback`, which cudarc does not declare.
+type SetFlowCallback =
+    unsafe extern "C" fn(sys::nvrtcProgram, extern "C" fn(*mut c_void, *mut c_void) -> c_int, *mut c_void) -> c_int;
+
+/// Called by NVRTC now and then, from any thread; 1 ends the compilation, and stays 1.
+extern "C" fn asked(request: *mut c_void, _: *mut c_void) -> c_int {
+    // SAFETY: the request that `Program::ends_when` gave, which lives until the compilation has ended.
+    let stop = unsafe { &*request.cast_const().cast::<Stop>() };
+    c_int::from(stop.asked())
 }
 
 /// A program of NVRTC, destroyed when dropped: tuning compiles hundreds.
@@ -121,6 +148,16 @@ impl Program {
     fn new(source: CString, name: CString) -> Result<Program, BackendError> {
         let handle = create_program(&source, Some(&name)).map_err(failed)?;
         Ok(Program { handle, _texts: [source, name] })
+    }
+
+    /// Has NVRTC look at a request to end as it compiles. One that is too old to be asked compiles to its end.
+    fn ends_when(&self, stop: &Stop) {
+        // SAFETY: the library is present; only looked up here.
+        let Ok(set) = (unsafe { sys::culib().get::<SetFlowCallback>(b"nvrtcSetFlowCallback") }) else { return };
+        let request: *const Stop = stop;
+        // SAFETY: the function has this signature since it exists; the program lives, and the request outlives the one
+        // compilation in which the program calls back.
+        let _ = unsafe { set(self.handle, asked, request.cast_mut().cast()) };
     }
 
     /// The log, which warnings and resources stand in even if all went well.

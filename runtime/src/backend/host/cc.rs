@@ -1,12 +1,17 @@
 //! The system's C compiler: who it is, and one run of it.
 
+use crate::backend::build::{Stop, stopped};
 use crate::backend::{Arithmetic, BackendError};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// Environment variable that names the compiler, with options if need be.
 pub const VARIABLE: &str = "CC";
+/// How often a running compiler is looked at.
+const LOOK: Duration = Duration::from_millis(2);
 /// What to do when there is none.
 pub const HINT: &str = "install gcc or clang (Debian, Ubuntu: apt install gcc libc6-dev), or name one in CC";
 
@@ -76,13 +81,20 @@ impl Compiler {
     }
 
     /// Compiles C to a shared library. `name` is the file's name in the log.
-    pub fn compile(&self, source: &str, name: &str, arithmetic: Arithmetic) -> Result<Vec<u8>, BackendError> {
-        match self.run(source, name, arithmetic).map_err(no_scratch)? {
+    pub fn compile(
+        &self,
+        source: &str,
+        name: &str,
+        arithmetic: Arithmetic,
+        stop: &Stop,
+    ) -> Result<Vec<u8>, BackendError> {
+        match self.run(source, name, arithmetic, stop).map_err(no_scratch)? {
             Ok(library) => Ok(library),
+            Err(_) if stop.asked() => Err(stopped()),
             Err(log) => {
                 // A compiler that fails on anything at all (no libc, no linker) is not a fault of this source.
                 let trivial = "double kw_probe(double a) { return a; }\n";
-                match self.run(trivial, "probe", arithmetic).map_err(no_scratch)? {
+                match self.run(trivial, "probe", arithmetic, stop).map_err(no_scratch)? {
                     Ok(_) => Err(BackendError::Compile { language: "C", log }),
                     Err(log) => {
                         let name = self.program.to_string_lossy();
@@ -94,26 +106,52 @@ impl Compiler {
         }
     }
 
-    /// One run in a directory of its own, where paths are relative: the log and the library do not depend on it.
-    fn run(&self, source: &str, name: &str, arithmetic: Arithmetic) -> std::io::Result<Result<Vec<u8>, String>> {
+    /// One run in a directory of its own, where paths are relative: the log and the library do not depend on it. What the
+    /// compiler writes aside goes there too, and with it when it is killed.
+    fn run(
+        &self,
+        source: &str,
+        name: &str,
+        arithmetic: Arithmetic,
+        stop: &Stop,
+    ) -> std::io::Result<Result<Vec<u8>, String>> {
         let scratch = tempfile::Builder::new().prefix("kernelwright-").tempdir()?;
-        let file = format!("{name}.c");
+        let (file, said) = (format!("{name}.c"), scratch.path().join("log"));
         std::fs::write(scratch.path().join(&file), source)?;
-        let output = Command::new(&self.program)
+        let child = Command::new(&self.program)
             .args(&self.options)
             .args(Self::options(arithmetic))
             .args(["-o", "unit.so", &file, "-lm"])
             .current_dir(scratch.path())
+            .env("TMPDIR", scratch.path())
             // Messages without translation, so that places in them are found.
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
-            .output()?;
-        if !output.status.success() {
-            let log = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            let log = if log.is_empty() { format!("the compiler ended with {}", output.status) } else { log };
+            .stdout(Stdio::null())
+            .stderr(File::create(&said)?)
+            .spawn()?;
+        let status = wait(child, stop)?;
+        if !status.success() {
+            let log = String::from_utf8_lossy(&std::fs::read(&said)?).trim().to_owned();
+            let log = if log.is_empty() { format!("the compiler ended with {status}") } else { log };
             return Ok(Err(log));
         }
         std::fs::read(scratch.path().join("unit.so")).map(Ok)
+    }
+}
+
+/// Waits for a compiler; kills it when asked to.
+fn wait(mut child: Child, stop: &Stop) -> std::io::Result<ExitStatus> {
+    loop {
+        if stop.asked() {
+            // One that has just ended cannot be killed, and need not be.
+            let _ = child.kill();
+            return child.wait();
+        }
+        match child.try_wait()? {
+            Some(status) => return Ok(status),
+            None => std::thread::sleep(LOOK),
+        }
     }
 }
 

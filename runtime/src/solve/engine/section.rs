@@ -68,7 +68,7 @@ impl Device {
         Ok(times[repeats / 2] / runs as f64)
     }
 
-    fn into_backend(mut self) -> Box<dyn Backend> {
+    pub(super) fn into_backend(mut self) -> Box<dyn Backend> {
         self.queue.forget(self.backend.as_mut());
         let own = [self.scalars, self.params, self.status, self.history];
         let vectors = self.vectors.iter().flatten();
