@@ -9,7 +9,7 @@
 use super::evaluate::{Point, evaluate};
 use super::mesh::{Face, Mesh};
 use super::reference::Element;
-use super::reference::dense::Matrix;
+use super::reference::dense::{Matrix, dot};
 use super::step::Stage;
 use super::system::{Expr, System};
 
@@ -210,7 +210,7 @@ impl<'s> Direct<'s> {
             let target = self.index(row, element, 0);
             for node in 0..self.element.node_count() {
                 let lift = &self.element.lift.row(node)[face * per_face..(face + 1) * per_face];
-                rate[target + node] += lift.iter().zip(values).map(|(a, b)| a * b).sum::<f64>();
+                rate[target + node] += dot(lift, values);
             }
         }
     }

@@ -118,7 +118,7 @@ fn one_element_wide_periodic_boxes() {
 fn every_axis_of_the_variants() {
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
     type Change = fn(&mut Variant);
-    let gpu: [Change; 16] = [
+    let gpu: [Change; 18] = [
         |v| v.fusion = Fusion::Two,
         |v| v.fusion = Fusion::Three,
         |v| (v.inline, v.parallel) = (1, 5),
@@ -132,6 +132,8 @@ fn every_axis_of_the_variants() {
         |v| (v.prefetch, v.unroll) = (true, 0),
         |v| v.rows = 2,
         |v| (v.rows, v.fusion, v.prefetch, v.inline) = (5, Fusion::Three, true, 1),
+        |v| v.turns = true,
+        |v| (v.turns, v.rows, v.fields) = (true, 2, Home::Cache),
         // Lanes without a node in their last row.
         |v| (v.rows, v.prefetch) = (3, true),
         |v| (v.rows, v.fusion, v.fields, v.inline) = (4, Fusion::Three, Home::Cache, 1),
@@ -189,7 +191,7 @@ fn even_and_odd_parts_agree_with_the_oracle() {
     let case = Case::new(advection(), box_of([2, 1, 1], 0.2, 1, 4), 3);
     symmetric(&case, Element::F64, &|_| ());
     let case = Case::new(acoustics(), box_of([2, 2, 1], 0.2, 2, 5), 2);
-    let changes: [fn(&mut Variant); 10] = [
+    let changes: [fn(&mut Variant); 12] = [
         |v| v.fusion = Fusion::Two,
         |v| (v.fusion, v.prefetch) = (Fusion::Three, true),
         |v| (v.sequential, v.matrices) = (3, Home::Shared),
@@ -197,6 +199,8 @@ fn even_and_odd_parts_agree_with_the_oracle() {
         |v| (v.inline, v.gather) = (4, 1),
         |v| v.geometry = Geometry::Vertices,
         |v| (v.geometry, v.inline) = (Geometry::Faces, 2),
+        |v| v.turns = true,
+        |v| (v.turns, v.rows, v.fusion) = (true, 3, Fusion::Three),
         // Lanes without a part, or without a node, in some rows.
         |v| (v.rows, v.prefetch) = (2, true),
         |v| (v.rows, v.fusion) = (3, Fusion::Three),

@@ -3,7 +3,7 @@
 use kernelwright_codegen::galerkin::energy::{self, Energy};
 use kernelwright_codegen::galerkin::evaluate::{Point, evaluate};
 use kernelwright_codegen::galerkin::reference::Element;
-use kernelwright_codegen::galerkin::reference::dense::Matrix;
+use kernelwright_codegen::galerkin::reference::dense::{Matrix, dot};
 
 use super::Bound;
 
@@ -78,5 +78,5 @@ impl Norms {
 
 /// `v . M v`
 fn square(mass: &Matrix, v: &[f64]) -> f64 {
-    (0..v.len()).map(|row| v[row] * mass.row(row).iter().zip(v).map(|(m, v)| m * v).sum::<f64>()).sum()
+    dot(v, &mass.apply(v))
 }

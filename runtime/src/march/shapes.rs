@@ -4,7 +4,8 @@ use kernelwright_codegen::galerkin::map::{Fusion, Geometry, Home, Variant};
 
 /// What can be changed, and to what.
 const KEYS: &str = "fusion=one|two|three, parallel, inline, rows, sequential, unroll, gather, resident=N, \
-                    fields|matrices=shared|cache, geometry=stored|vertices, prefetch|symmetric=yes|no";
+                    fields|matrices=shared|cache, geometry=stored|vertices|faces, \
+                    prefetch|symmetric|turns=yes|no";
 
 /// The value of a part of a variant, as [`change`] reads it; empty if there is no such part.
 pub fn value(variant: &Variant, key: &str) -> String {
@@ -33,6 +34,7 @@ pub fn value(variant: &Variant, key: &str) -> String {
         .to_string(),
         "prefetch" => flag(variant.prefetch).to_string(),
         "symmetric" => flag(variant.symmetric).to_string(),
+        "turns" => flag(variant.turns).to_string(),
         _ => String::new(),
     }
 }
@@ -82,6 +84,7 @@ pub fn change(variant: &mut Variant, key: &str, value: &str) -> Result<(), Strin
         }
         "prefetch" => variant.prefetch = flag()?,
         "symmetric" => variant.symmetric = flag()?,
+        "turns" => variant.turns = flag()?,
         _ => return Err(wrong()),
     }
     Ok(())

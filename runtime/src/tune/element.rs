@@ -398,6 +398,7 @@ pub(super) fn parts(purpose: &Purpose) -> Vec<Part> {
                 Part::new("gather", [1, 2, 4]),
                 Part::new("prefetch", ["no", "yes"]),
                 Part::new("symmetric", ["no", "yes"]),
+                Part::new("turns", ["no", "yes"]),
                 Part::new("resident", [0, 2]),
             ]
         }

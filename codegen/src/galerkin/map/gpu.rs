@@ -17,7 +17,7 @@ pub(super) use prepare::kernel as prepare;
 
 use super::Parts;
 use super::context::{Context, Shape};
-use super::rates::{NodeAt, rates};
+use super::rates::{NodeAt, rates as rates_at};
 use super::update::{self, Pattern, Registers};
 use super::variant::Home;
 use super::writer::{At, Made, Writer};
@@ -314,28 +314,40 @@ impl Gpu<'_, '_, '_, '_> {
 
     /// Rates without the flux, by inline element and component.
     fn volume(&mut self) -> Vec<VarId> {
+        let at_once: &[&[usize]] = if self.w.cx.variant().turns { &[&[0], &[1], &[2]] } else { &[&[0, 1, 2]] };
+        let mut rates = Vec::new();
+        for along in at_once {
+            let sums = self.derivatives(along);
+            self.combine(&sums, along, &mut rates);
+        }
+        rates
+    }
+
+    /// Derivatives along some reference coordinates, by those.
+    fn derivatives(&mut self, along: &[usize]) -> Vec<Vec<VarId>> {
         let s = self.shape;
         let cx = self.w.cx;
         self.w.b.comment("Derivatives along the reference coordinates.");
         let mut sums: Vec<Vec<VarId>> = Vec::new();
         for (_, _, c) in self.each_sum() {
-            let count = if cx.differentiated(c) { 3 } else { 0 };
-            let name = |a: usize| format!("d{}_{}", a + 1, cx.system.components[c]);
-            sums.push((0..count).map(|a| self.w.b.declare(&name(a), real(0.0, cx.real))).collect());
+            let wanted = if cx.differentiated(c) { along } else { &[] };
+            let name = |a: &usize| format!("d{}_{}", a + 1, cx.system.components[c]);
+            sums.push(wanted.iter().map(|a| self.w.b.declare(&name(a), real(0.0, cx.real))).collect());
         }
         let var = self.w.b.open_loop("column");
-        let column = Expr::Var(var);
-        let entries: Vec<Vec<Expr>> =
-            (0..3 * s.rows).map(|n| self.entries(self.arrays.derivative, n % 3, n / 3, &column)).collect();
+        let (column, count) = (Expr::Var(var), along.len());
+        let entries: Vec<Vec<Expr>> = (0..count * s.rows)
+            .map(|n| self.entries(self.arrays.derivative, along[n % count], n / count, &column))
+            .collect();
         for (row, (i, c)) in self.each_value().into_iter().enumerate() {
             if sums[row].is_empty() {
                 continue;
             }
-            let values = self.field_runs(row, (i, c), &column);
+            let values = self.field_runs(row, (i, c), along, &column);
             for k in 0..s.wide {
-                for n in 0..3 * s.rows {
-                    let sum = sums[n / 3 * s.inline * s.components + row][n % 3];
-                    let product = mul(entries[n][k].clone(), values[n % 3][k].clone());
+                for n in 0..count * s.rows {
+                    let sum = sums[n / count * s.inline * s.components + row][n % count];
+                    let product = mul(entries[n][k].clone(), values[n % count][k].clone());
                     self.w.b.push(Stmt::Assign(sum, add(Expr::Var(sum), product)));
                 }
             }
@@ -343,7 +355,7 @@ impl Gpu<'_, '_, '_, '_> {
         let body = self.w.b.close();
         let (from, to, kind) = (int(0), int(s.columns as i64), LoopKind::Unroll(cx.variant().unroll));
         self.w.b.push(Stmt::For { var, from, to, step: s.wide as i64, kind, body });
-        self.combine(&sums)
+        sums
     }
 
     /// Entries of a matrix in the lane's row, from a column on.
@@ -355,16 +367,16 @@ impl Gpu<'_, '_, '_, '_> {
         self.w.load_run(&format!("entry_{}", number + 1), matrix, index, s.wide)
     }
 
-    /// What the three derivatives read of a row.
-    fn field_runs(&mut self, row: usize, value: (usize, usize), column: &Expr) -> [Vec<Expr>; 3] {
+    /// What derivatives read of a row.
+    fn field_runs(&mut self, row: usize, value: (usize, usize), along: &[usize], column: &Expr) -> Vec<Vec<Expr>> {
         if self.w.cx.split.is_some() {
-            return [0, 1, 2].map(|a| {
+            let read = |&a: &usize| {
                 let place = add(self.segments[a].clone(), column.clone());
                 self.field_run(row, value, &place)
-            });
+            };
+            return along.iter().map(read).collect();
         }
-        let run = self.field_run(row, value, column);
-        [run.clone(), run.clone(), run]
+        vec![self.field_run(row, value, column); along.len()]
     }
 
     /// Several values of a row, the same for all lanes of a group.
@@ -391,10 +403,12 @@ impl Gpu<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Geometry and materials.
-    fn combine(&mut self, sums: &[Vec<VarId>]) -> Vec<VarId> {
+    /// Geometry and materials: what derivatives along some reference coordinates make of the rates; with the first of them
+    /// what has no derivative.
+    fn combine(&mut self, sums: &[Vec<VarId>], along: &[usize], rates: &mut Vec<VarId>) {
         let s = self.shape;
         let cx = self.w.cx;
+        let first = rates.is_empty();
         let mut list: Vec<Vec<VarId>> = vec![Vec::new(); s.rows];
         for i in 0..s.inline {
             self.w.b.comment("Geometry and materials.");
@@ -405,22 +419,31 @@ impl Gpu<'_, '_, '_, '_> {
             let element = self.w.b.bind("element", element);
             for (r, list) in list.iter_mut().enumerate() {
                 let own: Vec<Expr> = (0..s.components).map(|c| self.own_value(r, i, c)).collect();
+                let place = |a: usize| along.iter().position(|other| *other == a).expect("only these are asked for");
+                let of_row = (r * s.inline + i) * s.components;
                 let node = NodeAt {
                     at: At::element(element.clone()),
                     node: self.row_node(r),
-                    derivative: &|c, a| Expr::Var(sums[(r * s.inline + i) * s.components + c][a]),
+                    derivative: &|c, a| Expr::Var(sums[of_row + c][place(a)]),
                     gradient: &|a, axis| data[a * 3 + axis].clone(),
                     component: &|_, c| own[c].clone(),
                     slot: &|_, n| data[9 + n].clone(),
-                    sources: cx.split.is_none(),
+                    along,
+                    plain: first,
+                    sources: first && cx.split.is_none(),
                 };
-                for (c, rate) in rates(self.w, &node).into_iter().enumerate() {
+                for (c, rate) in rates_at(self.w, &node).into_iter().enumerate() {
                     let name = format!("rate_{}", cx.system.components[c]);
-                    list.push(self.w.b.declare(&name, rate));
+                    match rates.get(of_row + c) {
+                        Some(&sum) => self.w.b.push(Stmt::Assign(sum, add(Expr::Var(sum), rate))),
+                        None => list.push(self.w.b.declare(&name, rate)),
+                    }
                 }
             }
         }
-        list.concat()
+        if first {
+            *rates = list.concat();
+        }
     }
 
     /// The record of an element of the microblock: gradients, then slots.

@@ -383,6 +383,8 @@ impl Host<'_, '_, '_, '_> {
                     w.b.bind(&w.cx.system.components[c], value)
                 },
                 slot: &|_, n| data[9 + n].clone(),
+                along: &[0, 1, 2],
+                plain: true,
                 sources: true,
             },
         );

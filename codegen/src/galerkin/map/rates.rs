@@ -19,6 +19,9 @@ pub(super) struct NodeAt<'f> {
     pub gradient: &'f dyn Fn(usize, usize) -> Expr,
     /// A component.
     pub component: &'f dyn Fn(&mut Writer<'_, '_>, usize) -> Expr,
+    /// The reference coordinates whose derivatives contribute, and whether what has no derivative does.
+    pub along: &'f [usize],
+    pub plain: bool,
     /// Whether sources are added.
     pub sources: bool,
     /// A slot of the element.
@@ -43,6 +46,7 @@ fn rate(
         let mut inner: Option<Expr> = None;
         for &(negated, c, axis) in &group.terms {
             let value = match axis {
+                None if !node.plain => continue,
                 Some(axis) => physical.entry((c, axis)).or_insert_with(|| along_axis(w, node, c, axis)).clone(),
                 None => (node.component)(w, c),
             };
@@ -78,10 +82,10 @@ pub(super) fn source(w: &mut Writer<'_, '_>, node: &NodeAt<'_>, component: usize
     Some(write(w, w.cx.real, &|w, e| leaf(w, node, e), source))
 }
 
-/// d component / d axis = sum over a of grad(l_a) . axis * d component / d l_a.
+/// d component / d axis = sum over a of grad(l_a) . axis * d component / d l_a, as far as they contribute.
 fn along_axis(w: &mut Writer<'_, '_>, node: &NodeAt<'_>, component: usize, axis: usize) -> Expr {
     let term = |a: usize| mul((node.gradient)(a, axis), (node.derivative)(component, a));
-    let value = add(add(term(0), term(1)), term(2));
+    let value = node.along.iter().map(|&a| term(a)).reduce(add).expect("a derivative contributes");
     let name = format!("d{}_{}", ["x", "y", "z"][axis], w.system().components[component]);
     Expr::Var(w.b.bind_here(&name, value))
 }

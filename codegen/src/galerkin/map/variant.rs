@@ -42,6 +42,9 @@ pub struct Variant {
     pub gather: u32,
     /// Work on even and odd parts of the fields, on which matrices are blocks of a quarter of the rows and columns.
     pub symmetric: bool,
+    /// The derivatives along the three reference coordinates one after the other: a third of their sums in registers at a
+    /// time. By parts each reads other values anyway; nodal values are read three times.
+    pub turns: bool,
     /// Load the registers of the time step before the long loops rather than after.
     pub prefetch: bool,
     /// Blocks that a multiprocessor should hold at least.
@@ -114,6 +117,7 @@ impl Variant {
             unroll: 1,
             gather: 2,
             symmetric: false,
+            turns: false,
             prefetch: false,
             resident: None,
         };
@@ -153,8 +157,17 @@ impl Variant {
             _ => Geometry::Stored,
         };
         let mut variant = Variant { parallel, inline, symmetric, geometry, ..base };
+        // Two rows share what they read, where their sums fit; by parts in blocks of one element, whose few warps wait
+        // little at barriers. At order 6, whose kinds of parts do not fill them, one row is faster (measured there, too).
+        let inline = if symmetric && double { 1 } else { inline };
+        let fits = 6 * purpose.components * inline as usize <= if double { 40 } else { 80 };
+        match purpose.order {
+            4 if !double && fits => variant.rows = 2,
+            5 | 7.. if fits => (variant.rows, variant.parallel, variant.inline) = (2, 1, inline),
+            _ => {}
+        }
         // Six warps and two elements a lane: with 96 registers there are three such blocks, with a few more only two.
-        if symmetric && !double && inline == 2 && (nodes * parallel as usize).div_ceil(WARP) == 6 {
+        if symmetric && !double && variant.rows == 1 && inline == 2 && (nodes * parallel as usize).div_ceil(WARP) == 6 {
             variant.resident = Some(3);
         }
         while variant.parallel > 1 && variant.shared_bytes(purpose) > MAX_SHARED_BYTES / 2 {
@@ -196,6 +209,7 @@ impl Variant {
         list.extend([1, 4].map(|gather| Variant { gather, ..*base }));
         list.extend([2, 4].map(|unroll| Variant { unroll, ..*base }));
         list.push(Variant { prefetch: true, ..*base });
+        list.push(Variant { turns: !base.turns, ..*base });
         // Registers that a lane may have at most, as blocks that a multiprocessor should hold then.
         let warps = (base.parallel as usize * nodes / base.rows as usize).div_ceil(WARP);
         let resident = |registers: usize| (WARPS_AT_ONE_REGISTER / registers / 4 * 4 / warps) as u32;

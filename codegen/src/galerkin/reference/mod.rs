@@ -14,6 +14,8 @@ pub mod dense;
 pub mod nodes;
 pub mod symmetry;
 
+use std::sync::OnceLock;
+
 use self::dense::Matrix;
 use super::mesh::FACE_VERTICES;
 
@@ -29,6 +31,8 @@ pub struct Element {
     pub lattice: Vec<[usize; 4]>,
     /// Barycentric coordinates of the nodes.
     pub nodes: Vec<[f64; 4]>,
+    /// From nodal values to coefficients of the orthonormal basis: the inverse of the Vandermonde matrix.
+    pub modal: Matrix,
     /// Mass matrix of the nodal basis on the unit tetrahedron.
     pub mass: Matrix,
     /// Derivatives by l1, l2, l3: `derivative[a]` maps nodal values to nodal values of the derivative.
@@ -62,11 +66,17 @@ pub fn face_node_count(order: usize) -> usize {
 }
 
 impl Element {
-    /// The element of an order.
+    /// The element of an order, which is made once a process.
+    ///
+    /// # Errors
+    /// An order of 0, or above [`MAX_ORDER`].
     pub fn new(order: usize) -> Result<Element, ElementError> {
-        if !(1..=MAX_ORDER).contains(&order) {
-            return Err(ElementError::Order(order));
-        }
+        static MADE: [OnceLock<Element>; MAX_ORDER] = [const { OnceLock::new() }; MAX_ORDER];
+        let made = order.checked_sub(1).and_then(|n| MADE.get(n)).ok_or(ElementError::Order(order))?;
+        Ok(made.get_or_init(|| Element::of_order(order)).clone())
+    }
+
+    fn of_order(order: usize) -> Element {
         let lattice = nodes::tetrahedron(order);
         let nodes: Vec<[f64; 4]> = lattice.iter().map(|index| nodes::place(order, index)).collect();
         let face_lattice = nodes::triangle(order);
@@ -96,7 +106,7 @@ impl Element {
         }
         let lift = vandermonde.times(&vandermonde.transposed()).times(&surface);
         let mass = inverse.transposed().times(&inverse);
-        Ok(Element { order, lattice, nodes, mass, derivative, lift, face_mass, face_nodes, face_lattice })
+        Element { order, lattice, nodes, modal: inverse, mass, derivative, lift, face_mass, face_nodes, face_lattice }
     }
 
     /// Nodes of the element, N_p.
@@ -124,7 +134,6 @@ impl Element {
     /// Rows of weights that interpolate nodal values at points, given by barycentric coordinates.
     pub fn interpolation(&self, points: &[[f64; 4]]) -> Matrix {
         let values = |at: &[f64; 4]| basis::tetrahedron(self.order, *at).into_iter().map(|dual| dual.value).collect();
-        let vandermonde = Matrix::from_rows(self.nodes.iter().map(values).collect());
-        Matrix::from_rows(points.iter().map(values).collect()).times(&vandermonde.inverse())
+        Matrix::from_rows(points.iter().map(values).collect()).times(&self.modal)
     }
 }
