@@ -13,7 +13,6 @@ use super::MapError;
 use super::context::{Context, Made};
 use super::eval::{Eval, load_at};
 use super::fold;
-use super::groups;
 use super::point;
 use super::slots::Product;
 use super::sums::GROUP;
@@ -137,8 +136,7 @@ fn parts(cx: &Context, sweep: SweepId, product: &Product, layout: &Layout, ahead
     parts.join(&found);
     let blocks = layout.entries.div_ceil(TILE);
     let (mut kernel, args) = eval.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index);
-    // Columns and entries of all of a lane's are asked for at once, for which it needs registers.
-    kernel.hold(cx.options.variant.resident.or(Some(groups::resident_large(cx, LANES))));
+    kernel.hold(cx.options.variant.resident);
     Ok((kernel, args))
 }
 

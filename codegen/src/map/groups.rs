@@ -38,13 +38,8 @@ pub(super) fn resident(cx: &Context, sweep: &Sweep, sharing: u32, block: u32) ->
     };
     let formed = products(sweep).into_iter().filter(|product| !cx.ahead.contains_key(&product.value));
     let any = formed.filter_map(|product| of(&product)).any(large);
-    any.then(|| resident_large(cx, block))
-}
-
-/// Blocks of so many lanes that a multiprocessor should hold where a lane asks for a large group.
-pub(super) fn resident_large(cx: &Context, block: u32) -> u32 {
     let lanes = RESIDENT[usize::from(cx.options.precision != Element::F32)];
-    (lanes / block).max(1)
+    any.then(|| (lanes / block).max(1))
 }
 
 /// Slots that are asked for together.

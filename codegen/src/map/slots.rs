@@ -218,9 +218,7 @@ impl<'a> Eval<'a, '_> {
         match self.cx.options.variant.row_unroll.or(cuda.then_some(UNROLLED)) {
             Some(0 | 1) => LoopKind::Sequential,
             Some(n) => LoopKind::Unroll(n),
-            None if contiguous && layout.entries >= SIMD_SLOTS * layout.size => {
-                LoopKind::Simd(sums.to_vec())
-            }
+            None if contiguous && layout.entries >= SIMD_SLOTS * layout.size => LoopKind::Simd(sums.to_vec()),
             None => LoopKind::Sequential,
         }
     }
