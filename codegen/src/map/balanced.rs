@@ -28,6 +28,9 @@ const ITEMS: i64 = TILE as i64 / LANES as i64;
 /// Distance of a lane's terms in shared memory: chosen so that neither writing them side by side nor reading them lane
 /// by lane meets a bank twice.
 const STRIDE: i64 = LANES as i64 + GROUP as i64 / ITEMS;
+/// Blocks of a multiprocessor that leave 64 registers a lane: by itself the compiler takes 32 in f64, and waits when ten of a
+/// lane's 27 loads are on their way.
+const RESIDENT_F64: u32 = 4;
 
 /// Buffers of a product that was formed ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +139,8 @@ fn parts(cx: &Context, sweep: SweepId, product: &Product, layout: &Layout, ahead
     parts.join(&found);
     let blocks = layout.entries.div_ceil(TILE);
     let (mut kernel, args) = eval.b.finish([blocks, 1, 1], [LANES, 1, 1], cx.index);
-    kernel.hold(cx.options.variant.resident);
+    let wide = cx.options.precision == Element::F64;
+    kernel.hold(cx.options.variant.resident.or(wide.then_some(RESIDENT_F64)));
     Ok((kernel, args))
 }
 

@@ -87,11 +87,8 @@ impl Gpu<'_, '_, '_, '_> {
             let place = self.w.load(table, add(orbit.clone(), int((n * orbits) as i64)));
             places.push(Expr::Var(self.w.b.bind_here("place", place)));
         }
-        // All loads before the stores, which could go to the same places for all that a compiler knows.
-        let rows: Vec<Expr> = (0..of_task).map(|n| add(row.clone(), int(n as i64))).collect();
-        let values: Vec<Vec<Expr>> = rows.iter().map(|row| self.load_orbit(array, row, &places, of_flux)).collect();
-        for (row, values) in rows.iter().zip(&values) {
-            self.divide_orbit(array, row, (&places, values), of_flux);
+        for n in 0..of_task {
+            self.divide_orbit(array, &add(row.clone(), int(n as i64)), &places, of_flux);
         }
         let body = self.w.b.close();
         let tasks = int((self.each_value().len() / of_task * orbits) as i64);
@@ -108,15 +105,12 @@ impl Gpu<'_, '_, '_, '_> {
         divisors.min_by_key(accesses).unwrap_or(1)
     }
 
-    fn load_orbit(&mut self, array: BufferId, row: &Expr, places: &[Expr], of_flux: bool) -> Vec<Expr> {
-        let load = |place: &Expr| {
+    fn divide_orbit(&mut self, array: BufferId, row: &Expr, places: &[Expr], of_flux: bool) {
+        let mut values = Vec::new();
+        for place in &places[..4] {
             let index = self.place(of_flux, row.clone(), place.clone());
-            Expr::Var(self.w.b.bind_here("value", Expr::Load(array, Box::new(index))))
-        };
-        places[..4].iter().map(load).collect()
-    }
-
-    fn divide_orbit(&mut self, array: BufferId, row: &Expr, (places, values): (&[Expr], &[Expr]), of_flux: bool) {
+            values.push(Expr::Var(self.w.b.bind_here("value", Expr::Load(array, Box::new(index)))));
+        }
         let (one, s, t, both) = (&values[0], &values[1], &values[2], &values[3]);
         let mut pair = |name: &str, value: Expr| Expr::Var(self.w.b.bind_here(name, value));
         let even = [pair("even", add(one.clone(), s.clone())), pair("even", add(t.clone(), both.clone()))];
