@@ -9,12 +9,12 @@
 //! A line that the segments do not divide ends in *rows beyond its end*: they read the last point, count as the identity
 //! and are not stored.
 
+mod shape;
+
 use std::collections::BTreeMap;
 
 use super::MapError;
-use super::Target;
 use super::context::{Context, Made};
-use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept};
 use super::fold;
 use super::line::{Array, ArrayId};
@@ -25,125 +25,15 @@ use super::sums::{Accumulators, Places};
 use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, VarId};
 use crate::kernel_verify::MAX_SHARED_BYTES;
 use crate::loops::{Store, Sum, Sweep, ValueId};
+pub(super) use shape::Shape;
+use shape::words;
 
-/// How lines are split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Lines side by side in a block.
-    pub(super) columns: u64,
-    /// Segments of a line, one a lane.
-    pub(super) segments: u64,
-    /// Points of a segment.
-    pub(super) levels: u64,
-    /// The line is closed.
-    pub(super) cyclic: bool,
-}
-
-/// Segments of a line, if the variant does not say and they need not be longer than [`MOST_LEVELS`].
-const MOST_SEGMENTS: u64 = 32;
-/// Bytes of memory that lines side by side have at least: what a block with the most segments reads together.
-const SECTOR: u64 = 32;
-/// The same of lines along the fastest axis: a lane reads neighbouring words one after the other, whichever line it is of,
-/// so that a line may have a block of its own.
-const MOST_SEGMENTS_OF_ROWS: u64 = 512;
-/// Lanes of a block of such lines.
-const LANES_OF_ROWS: u64 = 128;
-/// Points of a segment, likewise; more would not fit into registers.
-const MOST_LEVELS: u64 = 16;
-/// Words of a segment of the longest lines that are split: beyond registers, in memory of the lane's own, which is still
-/// ten times as fast as a lane for a line of four thousand points.
-const MOST_WORDS: u64 = 64;
-/// Points of a segment along the fastest axis, where neighbouring lanes read a segment apart.
-const LEVELS_OF_ROWS: u64 = 8;
-/// Words of a segment's array in a small problem, which needs the lanes.
-const FEW_WORDS: u64 = 8;
-/// Words of a long array.
-const LONG: u64 = 16;
-/// Lanes that a problem should have at least for segments of most levels, few of which are to be joined.
-const MANY_LANES: u64 = 1 << 17;
-/// Lanes of a block at most.
-const MOST_LANES: u64 = 1024;
-/// Lines side by side: what neighbouring lanes read together should be long.
-const COLUMNS: u64 = 32;
 /// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes, or a little less.
 const REGISTERS: [u64; 3] = [1 << 16, 64, 80];
 /// Kinds of arrays that stand in shared memory if they are long, and the bytes a block may have there: two blocks fit.
 const SHARED: (u32, u64) = (2, 99 << 10);
-
-impl Shape {
-    /// The shape for the lines along an axis; none where a lane per line is the better or the only way.
-    pub(super) fn of(cx: &Context, solvers: &[Solver], axis: usize) -> Option<Shape> {
-        let (n, variant) = (cx.size(axis), &cx.options.variant);
-        let cyclic = solvers.first().is_some_and(Solver::is_closed);
-        if cx.options.target != Target::Cuda || n < 4 || !solvers.iter().all(Solver::is_tridiagonal) {
-            return None;
-        }
-        let most = if axis == 0 { MOST_SEGMENTS_OF_ROWS } else { MOST_LANES * 4 * words(cx) / SECTOR };
-        let longest = MOST_WORDS / words(cx);
-        let usual = if axis == 0 { LEVELS_OF_ROWS } else { MOST_LEVELS };
-        let wanted = match variant.segments {
-            Some(0 | 1) => return None,
-            Some(wanted) => u64::from(wanted),
-            None if n > most * longest => return None,
-            None => n.div_ceil(levels(cx).min(usual)).clamp(2, MOST_SEGMENTS.max(n.div_ceil(usual)).min(most)),
-        };
-        let (mut segments, mut levels) = divided(n, wanted.min(n / 2));
-        if cyclic {
-            // The lanes of a closed line find their neighbours modulo a power of two, without rows beyond the end.
-            segments = 1 << wanted.min(n / 2).ilog2();
-            while segments > 1 && !n.is_multiple_of(segments) {
-                segments /= 2;
-            }
-            levels = n / segments;
-            if segments < 2 || variant.segments.is_none() && levels > longest {
-                return None;
-            }
-        }
-        let mut columns = side_by_side(cx, axis, segments);
-        // Somewhat longer segments may make whole groups.
-        while variant.segments.is_none() && !cyclic && !whole_groups(columns * segments) && levels < longest {
-            levels += 1;
-            segments = n.div_ceil(levels);
-            columns = side_by_side(cx, axis, segments);
-        }
-        (segments > 1 && whole_groups(columns * segments)).then_some(Shape { columns, segments, levels, cyclic })
-    }
-}
-
-/// Lines of a block, each in so many segments.
-fn side_by_side(cx: &Context, axis: usize, segments: u64) -> u64 {
-    if cx.dims() == 1 {
-        return 1;
-    }
-    let usual = if axis == 0 { lines_of_rows(segments) } else { COLUMNS };
-    let mut columns = cx.options.variant.columns.map_or(usual, u64::from);
-    while columns > 1 && columns * segments > MOST_LANES {
-        columns /= 2;
-    }
-    columns
-}
-
-/// Whether a block may have so many lanes: groups are whole, for the sums.
-fn whole_groups(lanes: u64) -> bool {
-    lanes <= MOST_LANES && lanes.is_multiple_of(32)
-}
-
-/// Lines of a block where a line is a row of the memory: none has to lie beside another, so no more than give a block its
-/// lanes, in whole groups for the sums.
-fn lines_of_rows(segments: u64) -> u64 {
-    let fits = |columns: &u64| columns * segments >= LANES_OF_ROWS && (columns * segments).is_multiple_of(32);
-    (1..COLUMNS).find(fits).unwrap_or(COLUMNS)
-}
-
-/// Registers that a real takes.
-fn words(cx: &Context) -> u64 {
-    if cx.options.precision == Element::F32 { 1 } else { 2 }
-}
-
-/// Points of a segment, if the variant does not say.
-fn levels(cx: &Context) -> u64 {
-    if cx.points / MOST_LEVELS >= MANY_LANES { MOST_LEVELS } else { FEW_WORDS / words(cx) }
-}
+/// Words of a long array.
+const LONG: u64 = 16;
 
 /// Arrays of a kernel, by what becomes of them.
 struct Arrays {
@@ -197,12 +87,6 @@ impl Arrays {
             }
         }
     }
-}
-
-/// The number of segments with a point each, near the wanted one, and their length.
-fn divided(n: u64, wanted: u64) -> (u64, u64) {
-    let levels = n.div_ceil(wanted.max(1)).max(2);
-    (n.div_ceil(levels), levels)
 }
 
 /// Maps a sweep that solves along an axis.

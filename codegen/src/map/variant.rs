@@ -59,8 +59,8 @@ pub struct Variant {
     /// CUDA, products of a matrix without padding: cut by entries instead of rows, for rows of very unequal length; none
     /// leaves it to the longest row.
     pub balanced: Option<bool>,
-    /// CUDA, products of a matrix: slots of a row that a lane asks for together, 0 and 1 for one at a time; none leaves it
-    /// to the lengths of rows.
+    /// Products of a matrix: slots of a row that a lane asks for together (on the host, that a round of its loop takes), 0 and
+    /// 1 for one at a time; none leaves it to the lengths of rows.
     pub row_unroll: Option<u32>,
     /// CUDA, products of a matrix without padding: entries that a lane of a block reads at a time, wherever rows begin; 0
     /// leaves rows to the lanes that share them.

@@ -15,7 +15,6 @@ pub mod system;
 mod uses;
 
 use crate::source::Span;
-
 pub use format::{Base, Coding, Format, Height, Level, Order, Origin, Padding};
 
 /// At most three axes; shifts of absent axes are zero. Axis 0 is the fastest in memory.
