@@ -22,8 +22,8 @@ pub(in crate::map) struct Shape {
 const MOST_SEGMENTS: u64 = 32;
 /// Bytes of memory that lines side by side have at least: what a block with the most segments reads together.
 const SECTOR: u64 = 32;
-/// The same of lines along the fastest axis: a lane reads neighbouring words one after the other, whichever line it is of,
-/// so that a line may have a block of its own.
+/// Segments at most of lines along the fastest axis: a lane reads neighbouring words one after the other, whichever line it
+/// is of, so that a line may have a block of its own.
 const MOST_SEGMENTS_OF_ROWS: u64 = 512;
 /// Lanes of a block of such lines.
 const LANES_OF_ROWS: u64 = 128;
