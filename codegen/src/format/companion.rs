@@ -1,7 +1,7 @@
 //! Companions: matrices that are made of a matrix for its preconditioners and loops, and stored beside it.
 //!
-//! A preconditioner of a matrix, and its transpose, are carried out as sparse products like any other, so that what is derived for products
-//! (formats, sharing of rows, fusion) serves them too:
+//! A preconditioner of a matrix, and its transpose, are carried out as sparse products like any other, so that what is
+//! derived for products (formats, sharing of rows, fusion) serves them too:
 //! - **block Jacobi**: z = B r, with B the inverses of the diagonal blocks of b consecutive rows (Saad 2003, section 4.1);
 //! - **SSOR** (Saad 2003, section 4.1): M = (D/w + L) (D/w)^-1 (D/w + U) / (2 - w), with the rows in the order of their
 //!   colours (Saad 2003, section 12.4). Let E be w D^-1 L and F be w D^-1 U. Then M z = r is solved by

@@ -90,16 +90,15 @@ impl Eval<'_, '_> {
         let negative = factors(e, false, at, &mut list);
         let changes = |e: &math::Expr| depends(op, e, axis);
         let zero = fold::real(0.0, self.cx.real);
-        let unsafe_factor = |f: &(&math::Expr, bool, &Position)| changes(f.0) && (f.1 || !is_plain(f.0));
-        if list.iter().any(unsafe_factor) || list.iter().all(|f| f.1) {
+        let breadth = |e: &math::Expr| (0..self.cx.dims()).filter(|&axis| depends(op, e, axis)).count();
+        let narrowest = (0..list.len()).filter(|&n| !list[n].1).min_by_key(|&n| breadth(list[n].0));
+        let risky = list.iter().any(|f| changes(f.0) && (f.1 || !is_plain(f.0)));
+        let Some(narrowest) = narrowest.filter(|_| !risky) else {
             let whole = self.coefficient(e, at)?;
             return Ok(fold::select(fold::var(guard), whole, zero));
-        }
-        let breadth = |e: &math::Expr| (0..self.cx.dims()).filter(|&axis| depends(op, e, axis)).count();
-        let fewest = list.iter().filter(|f| !f.1).map(|f| breadth(f.0)).min();
+        };
         let none = !list.iter().any(|f| changes(f.0));
-        let first = list.iter().position(|f| !f.1 && Some(breadth(f.0)) == fewest);
-        let closes = |n: usize| (if none { Some(n) == first } else { changes(list[n].0) }).then_some(guard);
+        let closes = |n: usize| (if none { n == narrowest } else { changes(list[n].0) }).then_some(guard);
         let value = self.multiplied(&list, &closes)?.unwrap_or(zero);
         Ok(if negative { fold::neg(value) } else { value })
     }

@@ -1,10 +1,11 @@
 //! Sweeps that solve along lines, each line split over the lanes of a block.
 //!
-//! A block has some lines side by side along the fastest axis that is not their own (lanes x) and cuts each into segments (lanes y). A lane
-//! evaluates all points of its segment before it stores any, so that many loads are in flight, and keeps them in
-//! registers, long segments in part in shared memory: arrays are indexed by loops that are unrolled completely. Three kinds of loops over a segment remain as in
-//! [`super::line`]: values, elimination, substitution; between the last two the lanes of a line solve a small system
-//! together ([`super::separators`]).
+//! A block has some lines side by side along the fastest axis that is not their own (lanes x) and cuts each into segments
+//! (lanes y). A lane evaluates all points of its segment before it stores any, so that many loads are in flight, and keeps
+//! them in registers, long segments in part in shared memory: arrays are indexed by loops that are unrolled completely. How
+//! many of each there are is said in [`shape`]. Three kinds of loops over a segment remain as in [`super::line`]: values,
+//! elimination, substitution; between the last two the lanes of a line solve a small system together
+//! ([`super::separators`]).
 //!
 //! A line that the segments do not divide ends in *rows beyond its end*: they read the last point, count as the identity
 //! and are not stored.
