@@ -24,8 +24,8 @@ use crate::solve::Error;
 
 /// What a candidate must have passed, part of every key.
 const VERIFICATION: &str = "dense matrices on few elements, rounding at the exact ones";
-/// Steps of a sample.
-const STEPS: usize = 8;
+/// Seconds of a sample, if steps are short.
+const SAMPLE: f64 = 2e-3;
 /// Length of a timed step: nothing may grow, whatever the system and its units.
 const DT: f64 = 0.0;
 /// The word that stands for the schedule in records.
@@ -62,9 +62,9 @@ pub fn tune(
     let mut session = Session::new(backend, asked.clone(), workshop, store, subject, (watch, begin));
     let copy = session.copy_bandwidth()?;
     let search = ElementSearch::new(&mut session, &default)?;
-    let until = session.left().map(|time| Instant::now() + time);
-    let asked = race::Asked { schedule: STEP, until, ..race::Asked::default() };
+    let asked = race::Asked { schedule: STEP, ..race::Asked::default() };
     let searched = race::search(&mut session, search, &asked)?;
+    session.limit(session.budget.until());
     let mut notices = Vec::new();
     let (finalists, best) = finals(&mut session, &default, &searched, &mut notices)?;
     let chosen = with(&default, &finalists[best].variant);
@@ -100,11 +100,16 @@ fn finals(
     wanted.extend(last.filter(|last| !wanted.contains(last)));
     let (mut engines, mut first) = (Vec::new(), None);
     for variant in wanted {
-        if !engines.is_empty() && session.stopped() {
+        if !engines.is_empty() && !session.loads() {
+            notices.push("a finalist was left out: there was no time to load it".to_string());
             break;
         }
+        let begin = Instant::now();
         match engine(default, &variant, session) {
-            Ok(engine) => engines.push((variant, engine)),
+            Ok(engine) => {
+                session.budget.loaded(begin.elapsed());
+                engines.push((variant, engine));
+            }
             Err(error) => {
                 notices.push(format!("a finalist cannot be run: {error}"));
                 first.get_or_insert(error);
@@ -129,11 +134,7 @@ fn engine(default: &Bound, variant: &[(String, String)], session: &Session<'_>) 
 
 /// Seconds of a step.
 fn sample(engine: &mut KernelEngine) -> Result<f64, Error> {
-    let mut seconds = 0.0;
-    for _ in 0..STEPS {
-        seconds += engine.time_step()?;
-    }
-    Ok(seconds / STEPS as f64)
+    engine.time_steps(SAMPLE)
 }
 
 /// A variant with its engine.

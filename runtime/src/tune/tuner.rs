@@ -4,7 +4,7 @@ mod schedules;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::graph::Graph;
@@ -14,6 +14,7 @@ use kernelwright_codegen::{apply, check};
 use kernelwright_syntax::program::{Preconditioner, Problem, Solver};
 
 use super::bench::{Inputs, Step};
+use super::budget::Act;
 use super::clock;
 use super::iterate::{self, Runner, Start};
 use super::race::{self, Searched};
@@ -32,6 +33,8 @@ use crate::solve::{Builder, Error};
 
 /// Share of the time of kernels of the next slower schedule, to that of the one before.
 const SLOWER: f64 = 0.5;
+/// Iterations that the beginning of a search takes, at least as long as none has begun: filling vectors, a few launches.
+const OPENING: f64 = 10.0;
 /// Seconds of an iteration beside which fences take no time.
 const LONG: f64 = 1e-3;
 
@@ -167,13 +170,17 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     /// schedules share are searched once.
     fn kernels(&mut self, near: &[Near]) -> Result<Vec<KernelReport>, Error> {
         let open = self.open(near)?;
+        self.session.limit(self.session.budget.search_until());
+        if let Some(first) = near.first() {
+            self.session.budget.learn(Act::Open, Duration::from_secs_f64(OPENING * first.seconds));
+        }
         let mut left: f64 = open.iter().map(|one| one.share).sum();
         let mut reports: Vec<KernelReport> = Vec::new();
         for one in open {
-            if self.session.over() {
+            if !self.session.opens() {
                 break;
             }
-            let until = self.session.left().map(|time| Instant::now() + time.mul_f64(one.share / left));
+            let until = self.session.budget.left().map(|time| Instant::now() + time.mul_f64(one.share / left));
             left -= one.share;
             // Where a kernel like this one was fastest, this one may be as well.
             let others = reports.iter().map(|report| &report.searched).filter(|other| other.best != 0);
@@ -250,6 +257,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         until: Option<Instant>,
         seeds: Vec<Parts>,
     ) -> Result<Searched, Error> {
+        let begun = Some(Instant::now());
         let plan = &self.planned.plans[plan];
         let small = self.small.iter().map(|graph| apply::apply(graph, &plan.schedule));
         let small = small.collect::<Result<Vec<_>, _>>().map_err(|error| Error::Internal(error.to_string()))?;
@@ -258,7 +266,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let entry = Entry { program, inputs: &self.inputs, small, step, mapping };
         let found = StepSearch::new(&mut self.session, entry)?;
         let schedule = plan.schedule.name.as_str();
-        race::search(&mut self.session, found, &race::Asked { schedule, until, seeds })
+        race::search(&mut self.session, found, &race::Asked { schedule, until, seeds, begun })
     }
 
     /// Hash of a step's default code.
@@ -316,18 +324,18 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
                 return Err(error);
             }
         };
+        self.session.limit(self.session.budget.until());
         let mut runners = vec![default];
         let ready: Vec<_> =
             wanted.into_iter().map(|(plan, variant)| (self.prepare(plan, &variant, None), plan, variant)).collect();
         for (ready, plan, variant) in ready {
             let stage = Stage::named("the final");
+            // One that cannot be mapped says so when it is loaded.
+            let _ = self.session.wait(&ready, self.session.budget.ready_until(), &stage);
             if !self.session.loads() {
                 let name = &self.planned.plans[plan].schedule.name;
                 self.notices.push(format!("{name} was left out of the final: there was no time to load it"));
                 continue;
-            }
-            if self.session.wait(&ready, self.session.until(), &stage).is_none() && self.session.stopped() {
-                break;
             }
             match self.runner(plan, &variant) {
                 Ok(runner) => match runner.agrees(&runners[0]) {

@@ -361,6 +361,7 @@ fn module() -> Module {
         grid: [1; 3],
         lanes: [1; 3],
         resident_blocks: None,
+        simd_width: None,
         index: IndexWidth::I32,
         vars: Vec::new(),
         body: Vec::new(),
