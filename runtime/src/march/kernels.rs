@@ -150,11 +150,6 @@ impl KernelEngine {
         resolved(&self.module.step[parity], &self.kernels, &self.buffers)
     }
 
-    /// Bytes of a value of the state.
-    pub fn real_bytes(&self) -> u64 {
-        self.module.buffers[self.module.state[0]].element.bytes()
-    }
-
     fn launch(&mut self, launches: &[Launch]) -> Result<(), Error> {
         for launch in launches {
             let args: Vec<BufferHandle> = launch.args.iter().map(|buffer| self.buffers[*buffer]).collect();

@@ -169,7 +169,7 @@ impl MatrixTuner<'_, '_> {
         if near.is_empty() {
             let reasons: Vec<String> =
                 self.trials.iter().map(|trial| format!("{}: {}", trial.schedule, trial.reason)).collect();
-            return Err(Error::Internal(format!("no format can be used\n{}", reasons.join("\n"))));
+            return Err(Error::Input(format!("no format can be used\n{}", reasons.join("\n"))));
         }
         Ok(thinned(near))
     }
@@ -367,6 +367,9 @@ impl MatrixTuner<'_, '_> {
 
     /// The default, the tuned formats and the last choice in turns.
     fn finals(&mut self, near: &mut Vec<Near>, kernels: &[KernelReport]) -> Result<Final, Error> {
+        if !self.session.loads() {
+            return self.default_alone(&near[0]);
+        }
         let mut wanted = vec![(0, Vec::new())];
         for (number, one) in near.iter().enumerate() {
             let report = kernels.iter().find(|report| report.schedule == one.format.name);
@@ -401,6 +404,15 @@ impl MatrixTuner<'_, '_> {
         let result = self.meet(near, &mut products);
         products.into_iter().for_each(|(_, _, product)| drop(product.into_backend()));
         result
+    }
+
+    /// The default by its first times, where there is no time for a final.
+    fn default_alone(&self, near: &Near) -> Result<Final, Error> {
+        let (schedule, words) = (near.format.name.clone(), self.words(&near.stored));
+        let seconds = near.seconds;
+        let finalist = Finalist { schedule, words, variant: Vec::new(), threads: None, seconds, spread: 0.0 };
+        let code = code(&near.stored, &self.mapping, &[]).map_err(Error::Internal)?;
+        Ok(Final { all: vec![finalist], best: 0, code })
     }
 
     /// The choice of the tune before, its format among the others.

@@ -100,6 +100,13 @@ impl Mapping {
             variant.set(part.key, value).ok().map(|()| variant)
         };
         let (mut found, plain) = (Settled::new(), code(default));
+        // More lines than a cache holds are as many as it holds.
+        for part in parts.iter_mut().filter(|part| part.key == "simd") {
+            let own = default.get(part.key).unwrap_or_default();
+            let same = |value: &String| with(part, value).is_some_and(|variant| code(&variant) == plain);
+            let values = part.values.iter().filter(|value| **value == own || !same(value));
+            part.values = values.cloned().collect();
+        }
         for part in parts.iter_mut().filter(|part| default.get(part.key).as_deref() == Some(AUTO)) {
             let same = |value: &&String| with(part, value).is_some_and(|variant| code(&variant) == plain);
             let values = part.values.iter().filter(|value| *value != AUTO);

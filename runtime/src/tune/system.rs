@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use kernelwright_codegen::galerkin::mesh::Face;
+use kernelwright_codegen::galerkin::module::Module;
 use kernelwright_codegen::galerkin::text;
 use serde::Serialize;
 
@@ -89,6 +90,14 @@ fn finals(
     searched: &Searched,
     notices: &mut Vec<String>,
 ) -> Result<(Vec<Finalist>, usize), Error> {
+    let alone = searched.trials.first().and_then(|trial| trial.seconds).filter(|_| !session.loads());
+    if let Some(seconds) = alone {
+        // There is no time for steps in turns: the default, by the time of its kernels.
+        let module = march::module(default, session.target)?;
+        let (schedule, words) = (STEP.to_string(), words(&module));
+        let finalist = Finalist { schedule, words, variant: Vec::new(), threads: None, seconds, spread: 0.0 };
+        return Ok((vec![finalist], 0));
+    }
     let mut wanted = vec![Vec::new()];
     if searched.best != 0 {
         wanted.push(searched.trials[searched.best].variant.clone());
@@ -122,6 +131,12 @@ fn finals(
     let result = meet(session, &mut engines, notices);
     engines.into_iter().for_each(|(_, engine)| engine.close());
     result
+}
+
+/// Words that a step moves for each value.
+fn words(module: &Module) -> f64 {
+    let real = module.buffers[module.state[0]].element.bytes();
+    module.model.bytes * module.model.stages as f64 / real as f64
 }
 
 fn engine(default: &Bound, variant: &[(String, String)], session: &Session<'_>) -> Result<KernelEngine, Error> {
@@ -158,8 +173,7 @@ fn meet(
     let best = clock::choose(&samples, |number| (engines[number].0.len(), number));
     let finalist = |(number, (variant, engine)): (usize, &Rival)| {
         let (seconds, spread) = clock::summary(&samples[number]);
-        let module = engine.module();
-        let words = module.model.bytes * module.model.stages as f64 / engine.real_bytes() as f64;
+        let words = words(engine.module());
         let (schedule, variant) = (STEP.to_string(), variant.clone());
         Finalist { schedule, words, variant, threads: None, seconds, spread }
     };

@@ -22,7 +22,7 @@ use super::record::About;
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
 use super::session::{Session, Stage, Subject};
 use super::step::{Entry, Mapping, StepSearch, steps};
-use super::turns::{ROUNDS, turns};
+use super::turns::{LATE, ROUNDS, turns};
 use super::workshop::Workshop;
 use super::{Options, Watch, key, known};
 use crate::backend::Backend;
@@ -376,14 +376,26 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         Ok(wanted)
     }
 
+    /// Samples of the finalists in turns. Where there is no time for it, the default's from the beginning, and the default is
+    /// alone.
+    fn samples(&mut self, runners: &mut Vec<Runner>) -> Result<Vec<Vec<f64>>, Error> {
+        let time = self.session.fits(self.session.budget.takes(Act::Sample));
+        let notices = &mut self.notices;
+        let mut drops = |runner: Runner, why: &dyn std::fmt::Display| {
+            notices.push(format!("{} drops out of the final: {why}", runner.schedule));
+            runner.close();
+        };
+        if !time && !runners[0].samples().is_empty() {
+            runners.drain(1..).for_each(|runner| drops(runner, &LATE));
+            return Ok(vec![runners[0].samples().to_vec()]);
+        }
+        runners.iter_mut().for_each(Runner::clear);
+        turns(&mut self.session, runners, Runner::sample, |runner, error| drops(runner, &error))
+    }
+
     /// Samples in turns and chooses.
     fn meet(&mut self, runners: &mut Vec<Runner>) -> Result<Final, Error> {
-        runners.iter_mut().for_each(Runner::clear);
-        let notices = &mut self.notices;
-        let samples = turns(&mut self.session, runners, Runner::sample, |runner, error| {
-            notices.push(format!("{} drops out of the final: {error}", runner.schedule));
-            runner.close();
-        })?;
+        let samples = self.samples(runners)?;
         // Of those that are not told apart the one that changes least.
         let best = clock::choose(&samples, |number| (runners[number].variant.len(), runners[number].schedule.clone()));
         let mut all: Vec<Finalist> = runners

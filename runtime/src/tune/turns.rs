@@ -7,7 +7,7 @@ use super::session::Session;
 use crate::solve::Error;
 
 /// Why one drops out that would not end in time.
-const LATE: &str = "there was no time left to time it";
+pub(super) const LATE: &str = "there was no time left to time it";
 /// Samples of each finalist.
 pub(super) const ROUNDS: usize = 7;
 
