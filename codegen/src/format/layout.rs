@@ -9,6 +9,8 @@ use super::{FormatError, Matrix, aligned};
 const ALIGNED: u64 = 32;
 /// Entries that are taken together where a product is cut by entries.
 pub const TILE: u64 = 2048;
+/// Entries whose bits make up an element of [`Role::Head`].
+pub const HEADS: u64 = 16;
 /// Lanes that keep a large device busy to the end: 132 multiprocessors of 2048, four times over, so that the last blocks,
 /// which leave some of them without work, are few among all.
 const ENOUGH_LANES: u64 = 4 * 132 * 2048;
@@ -99,9 +101,14 @@ pub enum Role {
     EscapeStart,
     /// Columns aside.
     Escape,
-    /// The row of every [`TILE`]-th entry, and the last row that has entries; where a product may be cut by entries
-    /// ([`Layout::cuts`]).
+    /// The row of every [`TILE`]-th entry, by its number among those that have entries, and how many do; where a product may
+    /// be cut by entries ([`Layout::cuts`]).
     TileRow,
+    /// A bit for every entry, [`HEADS`] to an element, the first one lowest: whether a row begins there, as one does at the
+    /// number of entries; up to the end of the last tile and one element more. Where a product may be cut by entries.
+    Head,
+    /// Rows that have entries, where some have none and a product may be cut by entries.
+    Filled,
     /// The step at which a row of a companion has its turn, one a row; whole numbers.
     Step,
     /// The diagonal, one a row, in the order of the format; zero where there is no entry.
@@ -126,6 +133,8 @@ impl Role {
             Role::EscapeStart => "aside_start",
             Role::Escape => "aside",
             Role::TileRow => "tile_row",
+            Role::Head => "begins_row",
+            Role::Filled => "filled_row",
             Role::Step => "step",
             Role::Diagonal => "diagonal",
         }
@@ -282,7 +291,7 @@ impl Layout {
 
     /// Bytes of all arrays that a product by rows reads; `real` is the size of a vector's element.
     pub fn bytes(&self, real: u64) -> u64 {
-        let aside = |array: &&Array| matches!(array.role, Role::Diagonal | Role::TileRow);
+        let aside = |array: &&Array| matches!(array.role, Role::Diagonal | Role::TileRow | Role::Head | Role::Filled);
         let product = self.arrays.iter().filter(|array| !aside(array));
         product.map(|array| array.len * array.kind.bytes(real)).sum()
     }
@@ -423,12 +432,12 @@ fn arranged(
         permuted: order.is_some(),
         arrays: Vec::new(),
     };
-    layout.arrays = arrays(&layout)?;
+    layout.arrays = arrays(&layout, lengths.iter().filter(|&&n| n > 0).count() as u64)?;
     Ok(Arranged { layout, order, slots, distances })
 }
 
-/// The arrays of a layout, columns aside, codes of some chunks and the diagonal excepted.
-fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
+/// The arrays of a layout of so many rows with entries, columns aside, codes of some chunks and the diagonal excepted.
+fn arrays(layout: &Layout, filled: u64) -> Result<Vec<Array>, FormatError> {
     let format = &layout.format;
     let cells = layout.cells;
     let array = |role, kind, len| Array { role, kind, len };
@@ -469,7 +478,12 @@ fn arrays(layout: &Layout) -> Result<Vec<Array>, FormatError> {
         }
     }
     if cuts(format) {
-        arrays.push(array(Role::TileRow, index(layout.size), cells.div_ceil(TILE) + 1));
+        let tiles = cells.div_ceil(TILE);
+        arrays.push(array(Role::TileRow, index(layout.size), tiles + 1));
+        arrays.push(array(Role::Head, Kind::U16, tiles * (TILE / HEADS) + 1));
+        if (1..layout.size).contains(&filled) {
+            arrays.push(array(Role::Filled, index(layout.size), filled));
+        }
     }
     if format.lengths {
         arrays.push(array(Role::Length, Kind::U32, layout.chunks * layout.height));

@@ -65,6 +65,9 @@ pub struct Variant {
     /// CUDA, products of a matrix without padding: entries that a lane of a block reads at a time, wherever rows begin; 0
     /// leaves rows to the lanes that share them.
     pub row_strips: u32,
+    /// CUDA, products cut by entries: a block's lanes read entries side by side, and hand the terms over in shared memory to the
+    /// lanes that add them up; otherwise a lane reads its consecutive entries as vectors.
+    pub row_staged: bool,
     /// CUDA, products of a matrix: its cells leave caches first, so that the operand stays there.
     pub row_once: bool,
 }
@@ -137,6 +140,7 @@ impl Variant {
             balanced: None,
             row_unroll: None,
             row_strips: 0,
+            row_staged: false,
             row_once: false,
         }
     }
@@ -182,6 +186,7 @@ impl Variant {
             "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = optional(key, value)?,
             "row_strips" => self.row_strips = number(key, value)?,
+            "row_staged" => self.row_staged = number(key, value)?,
             "row_once" => self.row_once = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
@@ -225,6 +230,7 @@ impl Variant {
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", auto(self.row_unroll)),
             ("row_strips", self.row_strips.to_string()),
+            ("row_staged", self.row_staged.to_string()),
             ("row_once", self.row_once.to_string()),
         ]
     }
@@ -287,7 +293,7 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_once") {
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_staged" | "row_once") {
         "true or false"
     } else {
         "a number"
