@@ -320,12 +320,10 @@ impl Tile<'_, '_, '_, '_> {
         self.eval.open_if();
         self.eval.open_if();
         self.put_row(row, sum)?;
-        let then = self.eval.close_block();
-        self.eval.open_if();
+        self.eval.close_if(ends);
+        // What is carried of a row that ended is not used.
         let buffer = self.eval.ahead_carry(self.ahead, Access::Write);
         self.eval.b.push(Stmt::Store { buffer, index: Expr::Block(0), value: fold::var(sum) });
-        let otherwise = self.eval.close_block();
-        self.eval.b.push(Stmt::If { cond: ends, then, otherwise });
         self.eval.close_if(last.clone());
         let any = fold::compare(Cmp::Gt, fold::var(before.count), fold::int(0));
         self.eval.close_if(fold::or(any, last));

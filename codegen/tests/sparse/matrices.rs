@@ -130,11 +130,22 @@ pub fn long() -> Vec<Csr> {
         700 => (0..1500).collect(),
         _ => (0..1 + i % 3).map(|k| (i + 7 * k) % 2000).collect(),
     };
+    let many = |i: usize| match i {
+        5 | 40 => (0..10_500 + i).collect(),
+        _ => {
+            if i % 2 == 0 {
+                vec![i]
+            } else {
+                Vec::new()
+            }
+        }
+    };
     vec![
         Csr::new("tiles end with rows", n, lengths(&[(0, 2048), (5, 4096), (9, 2047), (10, 1), (17, 2048)], 0), 31),
         Csr::new("one row over tiles", n, lengths(&[(3000, 6900)], 1), 32),
         Csr::new("long rows among short ones", n, lengths(&[(2, 3000), (4, 5000), (6000, 2100), (6999, 4500)], 2), 33),
         Csr::new("one row is all", n, lengths(&[(77, 6150)], 0), 34),
+        Csr::new("rows over many tiles", 11_000, (0..11_000).map(many).collect(), 36),
         Csr::new("no row is empty", 2000, (0..2000).map(all).collect(), 35),
     ]
 }
