@@ -96,7 +96,9 @@ impl Variant {
             (Work::Line(_), "columns" | "line_resident" | "shared") => split,
             // Entries are dealt out in another way.
             (Work::Rows, "row_strips") => self.balanced != Some(true),
-            (Work::Rows, "row_lanes" | "row_unroll") => self.balanced != Some(true) && self.row_strips == 0,
+            (Work::Rows, "row_lanes" | "row_unroll") => {
+                self.balanced != Some(true) && self.row_strips.is_none_or(|items| items == 0)
+            }
             (Work::Rows, "row_staged") => self.balanced != Some(false),
             (Work::Line(_), "line_block") => !split,
             _ => true,
@@ -195,7 +197,7 @@ fn cuda_rows(n: u64, layout: Option<&Layout>) -> Vec<Part> {
         Part::new("row_staged", ["false", "true"].into_iter().filter(|_| cuts)),
         Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         Part::new("row_unroll", ["auto", "1", "2", "4", "8", "16"]),
-        Part::new("row_strips", [0, 4, 8, 16].into_iter().filter(|&items| items == 0 || cuts)),
+        Part::new("row_strips", ["auto", "0", "4", "8", "16"].into_iter().filter(|_| cuts)),
         Part::new("block", [64, 128, 256, 512, 1024].map(|lanes| format!("{lanes}x1"))),
         Part::new("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
         Part::new("resident", ["auto", "4", "6", "8"]),

@@ -157,7 +157,7 @@ fn strips_of_entries_give_the_product() {
             for (items, lanes, chunk) in [(1, 32, 1), (4, 64, 2), (8, 128, 4)] {
                 let precision = if items == 4 { Element::F32 } else { Element::F64 };
                 agrees(&matrix, &format, Target::Cuda, precision, |variant| {
-                    (variant.row_strips, variant.block, variant.chunk) = (items, [lanes, 1], chunk);
+                    (variant.row_strips, variant.block, variant.chunk) = (Some(items), [lanes, 1], chunk);
                     variant.balanced = Some(false);
                 });
             }
@@ -170,7 +170,7 @@ fn strips_that_do_not_fit_are_refused() {
     let stored = convert(&formats::named("csr"), &matrices::square()[4].view(), PLAIN).unwrap();
     let case = case(&stored);
     let mut variant = Variant::for_space(Target::Cuda, &case.op.space);
-    (variant.row_strips, variant.block) = (16, [256, 1]);
+    (variant.row_strips, variant.block) = (Some(16), [256, 1]);
     let options = map::Options { target: Target::Cuda, precision: Element::F64, history_len: 4, variant };
     let error = map::map(&fused(&case), &options).unwrap_err();
     assert!(error.to_string().contains("do not fit the shared memory"), "{error}");
