@@ -133,7 +133,7 @@ pub fn long() -> Vec<Csr> {
     let many = |i: usize| match i {
         5 | 40 => (0..10_500 + i).collect(),
         _ => {
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 vec![i]
             } else {
                 Vec::new()
