@@ -7,7 +7,7 @@
 //! - several, where a row's cells are contiguous: neighbouring lanes take neighbouring cells and add up by shuffles;
 //! - several, where rows lie side by side: lanes far apart share a row, so that neighbours still read neighbours.
 //!
-//! Rows without padding may be read in [`strips`], whatever their lanes. Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
+//! Short rows without padding are read in [`strips`]. Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
 //!
 //! Where rows are shared the sums go through shared memory to the lanes that do the vector work, one a row: whatever the
 //! sharing, vectors are read and written side by side, and each sum has its fixed order.
@@ -45,8 +45,10 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
     if cx.options.target == Target::Cuda && !own.is_empty() && is_balanced(cx, layout) {
         return balanced::kernels(cx, sweep, &own, layout);
     }
-    if cx.options.target == Target::Cuda && cx.options.variant.row_strips > 0 && strips::fits(&products, layout) {
-        return Ok(vec![strips::kernel(cx, of, &products, layout)?]);
+    if cx.options.target == Target::Cuda
+        && let Some(items) = strips::items(cx, &products, layout)
+    {
+        return Ok(vec![strips::kernel(cx, of, &products, layout, items)?]);
     }
     if products.is_empty() || lanes == 1 {
         return Ok(vec![point::kernel(cx, sweep)?]);

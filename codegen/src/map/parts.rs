@@ -5,6 +5,7 @@
 //! give one kernel are found by comparing kernels; this page only keeps most of them from being mapped at all.
 
 use super::{Target, Variant};
+use crate::format::layout::Layout;
 use crate::kernel::Element;
 use crate::loops::{Granule, Program, Sweep, ValueKind};
 use crate::math::Space;
@@ -69,7 +70,7 @@ impl Variant {
                 let others: Vec<u64> = (0..dims).filter(|other| *other != axis).map(size).collect();
                 cuda_line(axis, size(axis), &others, precision)
             }
-            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().is_some_and(|rows| rows.layout.cuts())),
+            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().map(|rows| &rows.layout)),
             (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", ["auto", "64", "128", "256", "512", "1024"])],
             (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
             (Target::Host, Work::Line(axis)) => {
@@ -94,7 +95,11 @@ impl Variant {
             (Work::Point, "rows" | "early") => walks && self.staged.unwrap_or(self.carry),
             (Work::Line(_), "columns" | "line_resident" | "shared") => split,
             // Entries are dealt out in another way.
-            (Work::Rows, "row_lanes" | "row_strips") => self.balanced != Some(true),
+            (Work::Rows, "row_strips") => self.balanced != Some(true),
+            (Work::Rows, "row_lanes" | "row_unroll") => {
+                self.balanced != Some(true) && self.row_strips.is_none_or(|items| items == 0)
+            }
+            (Work::Rows, "row_staged") => self.balanced != Some(false),
             (Work::Line(_), "line_block") => !split,
             _ => true,
         }
@@ -188,13 +193,16 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
     ]
 }
 
-fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
-    let balanced = ["true", "false"].into_iter().filter(|_| cuts);
+fn cuda_rows(n: u64, layout: Option<&Layout>) -> Vec<Part> {
+    let (cuts, is_cut) = layout.map_or((false, false), |layout| (layout.cuts(), layout.is_cut()));
+    // What is chosen unless asked otherwise, and the other.
+    let balanced = if is_cut { ["auto", "false"] } else { ["auto", "true"] };
     vec![
-        Part::new("balanced", balanced),
+        Part::new("balanced", balanced.into_iter().filter(|_| cuts)),
+        Part::new("row_staged", ["false", "true"].into_iter().filter(|_| cuts)),
         Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         Part::new("row_unroll", ["auto", "1", "2", "4", "8", "16"]),
-        Part::new("row_strips", [0, 4, 8, 16].into_iter().filter(|&items| items == 0 || cuts)),
+        Part::new("row_strips", ["auto", "0", "4", "8", "16"].into_iter().filter(|_| cuts)),
         Part::new("block", [64, 128, 256, 512, 1024].map(|lanes| format!("{lanes}x1"))),
         Part::new("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
         Part::new("resident", ["auto", "4", "6", "8"]),

@@ -65,8 +65,11 @@ pub struct Variant {
     /// 1 for one at a time; none leaves it to the lengths of rows.
     pub row_unroll: Option<u32>,
     /// CUDA, products of a matrix without padding: entries that a lane of a block reads at a time, wherever rows begin; 0
-    /// leaves rows to the lanes that share them.
-    pub row_strips: u32,
+    /// leaves rows to the lanes that share them, none leaves it to the lengths of rows where no lanes or slots are asked for.
+    pub row_strips: Option<u32>,
+    /// CUDA, products cut by entries: a block's lanes read entries side by side, and hand the terms over in shared memory to the
+    /// lanes that add them up; otherwise a lane reads its consecutive entries as vectors.
+    pub row_staged: bool,
     /// CUDA, products of a matrix: its cells leave caches first, so that the operand stays there.
     pub row_once: bool,
 }
@@ -126,7 +129,8 @@ impl Variant {
             row_lanes: None,
             balanced: None,
             row_unroll: None,
-            row_strips: 0,
+            row_strips: None,
+            row_staged: false,
             row_once: false,
         }
     }
@@ -201,7 +205,8 @@ impl Variant {
             "row_lanes" => self.row_lanes = optional(key, value)?,
             "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = optional(key, value)?,
-            "row_strips" => self.row_strips = number(key, value)?,
+            "row_strips" => self.row_strips = optional(key, value)?,
+            "row_staged" => self.row_staged = number(key, value)?,
             "row_once" => self.row_once = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
@@ -245,7 +250,8 @@ impl Variant {
             ("row_lanes", auto(self.row_lanes)),
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", auto(self.row_unroll)),
-            ("row_strips", self.row_strips.to_string()),
+            ("row_strips", auto(self.row_strips)),
+            ("row_staged", self.row_staged.to_string()),
             ("row_once", self.row_once.to_string()),
         ]
     }
@@ -289,7 +295,7 @@ impl Variant {
         if self.row_unroll.is_some_and(|n| n > 32) {
             return Err(MapError::Variant("at most 32 slots are asked for together".into()));
         }
-        if self.row_strips > 64 {
+        if self.row_strips.is_some_and(|n| n > 64) {
             return Err(MapError::Variant("a lane reads at most 64 entries of a strip".into()));
         }
         if self.chunk == Some(0) || self.simd == 0 || self.tile.contains(&0) {
@@ -308,7 +314,7 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_once") {
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_staged" | "row_once") {
         "true or false"
     } else {
         "a number"
