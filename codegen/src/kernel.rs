@@ -16,7 +16,7 @@
 //! - expressions are well typed; indices and loop bounds are integers, conditions are booleans;
 //! - only global and shared buffers that are not read-only, and private ones, are stored to;
 //! - barriers, shuffles and `ExitIf` stand where control flow does not depend on the lane;
-//! - `ExitIf` stands at the top level, before any barrier;
+//! - `ExitIf` stands at the top level; where there are barriers of the grid, all blocks leave or none;
 //! - names of variables and buffers are unique identifiers, valid in C and CUDA C++;
 //! - a host kernel (one lane) has no shared buffers, barriers or shuffles.
 

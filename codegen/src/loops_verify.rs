@@ -216,15 +216,16 @@ fn verify_fence(program: &Program, fence: &Fence) -> Result<(), String> {
 }
 
 /// What a scalar statement reads.
-enum Read {
+pub(crate) enum Read {
     Scalar(ScalarId),
     Sum(SumId),
     Param(usize),
 }
 
-type Visit<'a> = &'a mut dyn FnMut(Read) -> Result<(), String>;
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(Read) -> Result<(), String>;
 
-fn statement_reads(s: &ScalarStmt, f: Visit<'_>) -> Result<(), String> {
+/// Visits what a statement reads, in order, up to the first error.
+pub(crate) fn statement_reads(s: &ScalarStmt, f: Visit<'_>) -> Result<(), String> {
     match s {
         ScalarStmt::Assign { value, .. } => expr_reads(value, f),
         ScalarStmt::Require { condition, .. } | ScalarStmt::Raise { condition, .. } => condition_reads(condition, f),

@@ -20,7 +20,6 @@ pub(super) fn check(report: &mut Report<'_>) {
         residues: vec![Residue::UNKNOWN; kernel.vars.len()],
         control: Level::Launch,
         in_simd: false,
-        after_barrier: false,
         waits_for_grid: kernel.waits_for_grid(),
     };
     checker.block("body", &kernel.body);
@@ -48,7 +47,6 @@ pub(super) struct Checker<'r, 'k> {
     /// For whom the control flow around is the same.
     control: Level,
     in_simd: bool,
-    after_barrier: bool,
     waits_for_grid: bool,
 }
 
@@ -262,7 +260,6 @@ impl<'k> Checker<'_, 'k> {
     fn exit(&mut self, cond: &Expr) {
         self.expect(cond, Type::Bool, "a condition");
         self.require(self.path.len() == 1, || "an exit must stand at the top level".to_owned());
-        self.require(!self.after_barrier, || "an exit must stand before any barrier".to_owned());
         let level = self.uniformity.expr(cond);
         self.require(level < Level::Lane, || {
             "the condition of an exit must be the same for all lanes of the block".to_owned()
@@ -275,7 +272,6 @@ impl<'k> Checker<'_, 'k> {
     fn barrier(&mut self, scope: Scope) {
         self.several_lanes("a barrier");
         self.not_in_simd("a barrier");
-        self.after_barrier = true;
         let (limit, who) = match scope {
             Scope::Block => (Level::Block, "the lane"),
             Scope::Grid => (Level::Launch, "the block or lane"),

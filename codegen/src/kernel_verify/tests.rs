@@ -343,7 +343,7 @@ fn exits() {
     good(vec![Stmt::ExitIf(eq(Expr::Block(0), int(1))), block_barrier()]);
     bad(vec![Stmt::ExitIf(eq(lane(), int(0)))], "the same for all lanes");
     bad(vec![when(Expr::Bool(true), vec![Stmt::ExitIf(Expr::Bool(true))])], "at the top level");
-    bad(vec![block_barrier(), Stmt::ExitIf(Expr::Bool(true))], "before any barrier");
+    good(vec![block_barrier(), Stmt::ExitIf(eq(Expr::Block(0), int(1))), block_barrier()]);
 }
 
 #[test]

@@ -40,15 +40,11 @@ pub(super) struct Context<'a> {
     pub(super) ahead: BTreeMap<ValueId, Ahead>,
     /// Buffer and number of partial sums, by [`SumId`].
     pub(super) partials: Vec<Option<(usize, u64)>>,
-    /// The fence that the sweep being mapped ends with, if it does.
-    pub(super) closing: Option<Closing>,
-}
-
-/// A fence that the last block of a sweep carries out.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Closing {
-    pub(super) fence: FenceId,
-    /// Module buffer that counts the blocks; zero between launches.
+    /// The fence that the last block of the sweep being mapped carries out, if it does.
+    pub(super) closing: Option<FenceId>,
+    /// The fence that every block of the sweep being mapped begins with, if it does.
+    pub(super) leading: Option<FenceId>,
+    /// Module buffer that counts blocks, if any sweep does; zero between launches.
     pub(super) arrivals: usize,
 }
 
@@ -77,6 +73,8 @@ impl<'a> Context<'a> {
             ahead: BTreeMap::new(),
             partials: vec![None; program.sums.len()],
             closing: None,
+            leading: None,
+            arrivals: usize::MAX,
         };
         for table in 0..program.operator.tables.len() {
             let len = context.table_extents(table).iter().product();

@@ -58,6 +58,8 @@ pub(super) struct Eval<'a, 'c> {
     pub(super) tile: super::tile::Tile,
     /// The companion whose arrays are read; none where it is the operator's own matrix.
     pub(super) companion: Option<usize>,
+    /// What every block has found of the fence before the sweep, where it began with that.
+    pub(super) lead: Option<super::lead::Lead>,
     /// Scalars in the working precision, where the kernel changes them at its end.
     scalars: BTreeMap<ScalarId, Expr>,
     memo: Vec<BTreeMap<Key, Option<Expr>>>,
@@ -69,15 +71,12 @@ impl<'a, 'c> Eval<'a, 'c> {
     /// A kernel for a sweep, with its header.
     pub(super) fn new(cx: &'c Context<'a>, sweep: &'a Sweep, guarding: Guarding) -> Eval<'a, 'c> {
         let mut stored: Vec<Arg> = sweep.stores.iter().map(|s| Arg::Vector(s.to)).collect();
-        if cx.closing.is_some() {
+        if cx.closing.is_some() || cx.leading.is_some() {
             stored.extend(super::fence::written());
         }
         let mut eval = Eval::part(cx, sweep, guarding, &sweep.name, stored);
         eval.b.doc.extend(sweep.text.iter().cloned());
         eval.exits();
-        if cx.closing.is_some() {
-            eval.load_scalars();
-        }
         eval
     }
 
@@ -98,6 +97,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             march: super::march::March::default(),
             tile: super::tile::Tile::default(),
             companion: None,
+            lead: None,
             scalars: BTreeMap::new(),
             memo: vec![BTreeMap::new()],
             quoted: vec![BTreeSet::new()],
@@ -111,8 +111,9 @@ impl<'a, 'c> Eval<'a, 'c> {
         eval
     }
 
-    /// Reads the scalars of the sweep before its last block changes any.
-    fn load_scalars(&mut self) {
+    /// Reads the scalars of the sweep before its last block changes any; those of the fence that it began with as that left
+    /// them.
+    pub(super) fn load_scalars(&mut self) {
         let mut used = BTreeSet::new();
         for value in &self.sweep.values {
             if let ValueKind::Map(e) = &value.kind {
@@ -120,7 +121,8 @@ impl<'a, 'c> Eval<'a, 'c> {
             }
         }
         for s in used {
-            let load = super::scalars::load(&mut self.b, self.cx, s);
+            let led = self.lead.as_ref().and_then(|lead| lead.value(s));
+            let load = led.unwrap_or_else(|| super::scalars::load(&mut self.b, self.cx, s));
             let value = fold::cast(self.cx.real, Type::F64, load);
             let var = self.b.bind_here(&self.cx.program.scalars[s.0], value);
             self.scalars.insert(s, fold::var(var));

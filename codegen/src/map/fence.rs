@@ -1,5 +1,5 @@
 //! Fences: one block finishes the sums and runs the scalar statements in lane 0, in a kernel of its own or as the last
-//! block of the sweep before.
+//! block of the sweep before. ([`lead`](super::lead) has every block of the sweep after do it.)
 //!
 //! A statement that raises the status word ends the fence: what follows runs in the branch where nothing was raised.
 
@@ -7,16 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::builder::Builder;
 use super::context::{Context, Made};
-use super::eval::{arithmetic, load_at};
+use super::eval::{Eval, arithmetic, load_at};
 use super::fold;
+use super::lead::{self, Lead};
 use super::scalars;
 use super::sums::{block_totals, combined};
-use super::{MapError, Target};
+use super::{Finish, MapError, Target};
 use crate::kernel::{Access, BufferId, Cmp, Element, Expr, LoopKind, Math, Scope, Space, Stmt, Type, VarId};
 use crate::loops::{
     Control, Fence, FenceId, Program, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, SumId, SumKind, SweepId,
     status,
 };
+use crate::loops_verify::{Read, statement_reads};
 use crate::module::Arg;
 
 /// Partial sums that a lane has on their way at a time.
@@ -27,15 +29,14 @@ const MANY_PARTIALS: u64 = 4096;
 
 /// Maps a fence to a kernel of its own.
 pub(super) fn kernel(cx: &Context, fence: &Fence) -> Result<Made, MapError> {
-    let mut sums = BTreeSet::new();
-    fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
+    let sums = sums_of(fence);
     let many = cx.options.target == Target::Cuda && !sums.is_empty();
     let lanes = if many { cx.options.variant.fence_lanes.unwrap_or_else(|| enough(cx, &sums)) } else { 1 };
     let mut b = Builder::new(&fence.name, written().to_vec());
     let what = if sums.is_empty() { "scalar statements" } else { "finishes sums and runs the scalar statements" };
     b.doc.push(format!("{what} between sweeps"));
     scalars::exits(&mut b, cx, fence.predicate);
-    body(cx, &mut b, fence, Expr::Lane(0), lanes)?;
+    body(cx, &mut b, fence, None, Expr::Lane(0), lanes)?;
     Ok(b.finish([1, 1, 1], [lanes, 1, 1], cx.index))
 }
 
@@ -114,59 +115,84 @@ impl Pairs {
 /// takes less time than a launch.
 const FEW_BLOCKS: u64 = 1536;
 
-/// Leaves the fence after a sweep of many blocks to a kernel of its own, unless it was said what finishes sums.
+/// Leaves the fence after a sweep of many blocks to a kernel of its own, unless it was said that its last block finishes
+/// sums.
 pub(super) fn part_from_many(cx: &mut Context, blocks: u64) {
-    if blocks > FEW_BLOCKS && cx.options.variant.fence.is_none() {
+    if blocks > FEW_BLOCKS && cx.options.variant.fence != Some(Finish::Last) {
         cx.closing = None;
     }
 }
 
-/// Ends a sweep's kernel with the fence that follows it: the block that comes here last does what the fence does.
+/// Ends a sweep's kernel with what its last block does: the scalars of the fence that the sweep began with are stored, the
+/// fence that follows is carried out.
 ///
 /// Every block announces itself after it has stored its partial sums; the last one to do so sees all of them. They are
 /// combined in the order of the blocks, whichever is last. The counter ends as it began.
-pub(super) fn close(cx: &Context, b: &mut Builder, lane: Expr, lanes: u32, blocks: u64) -> Result<(), MapError> {
+pub(super) fn close(eval: &mut Eval, lane: Expr, lanes: u32, blocks: u64) -> Result<(), MapError> {
+    let cx = eval.cx;
+    let b = &mut eval.b;
     let Some(closing) = cx.closing else {
-        return Ok(());
+        return lead::close(cx, b, eval.lead.as_ref(), lane, blocks);
     };
-    let fence = &cx.program.fences[closing.fence.0];
+    let fence = &cx.program.fences[closing.0];
     b.comment(format!("the last block: {}", fence.name));
     let lane = b.bind("lane_in_block", lane);
     let first = fold::compare(Cmp::Eq, lane.clone(), fold::int(0));
     // What the other lanes have read, the last block may change.
     b.push(Stmt::Barrier(Scope::Block));
     if blocks == 1 {
-        return body(cx, b, fence, lane, lanes);
+        lead::commit(cx, b, eval.lead.as_ref(), first);
+        return body(cx, b, fence, None, lane, lanes);
     }
-    let counter = b.global(Arg::Module(closing.arrivals), "arrivals", Element::I32, 1, Access::ReadWrite);
     let arrived = b.local("arrived", Space::Shared, Element::I32, 1);
-    let count = |b: &mut Builder, value: i64| {
-        let old = b.result("before", Type::Int);
-        b.push(Stmt::AtomicAdd { old, buffer: counter, index: fold::int(0), value: fold::int(value) });
-        fold::var(old)
-    };
     b.open_if();
-    b.push(Stmt::Fence);
-    let before = count(b, 1);
-    b.push(Stmt::Fence);
+    let before = announce(cx, b);
     b.push(Stmt::Store { buffer: arrived, index: fold::int(0), value: before });
     b.close_if(first.clone());
     b.push(Stmt::Barrier(Scope::Block));
     b.open_if();
     b.open_if();
-    count(b, -(blocks as i64));
-    b.close_if(first);
-    body(cx, b, fence, lane, lanes)?;
+    forget(cx, b, blocks);
+    b.close_if(first.clone());
+    lead::commit(cx, b, eval.lead.as_ref(), first);
+    body(cx, b, fence, None, lane, lanes)?;
     let last = fold::compare(Cmp::Eq, load_at(arrived, fold::int(0)), fold::int(blocks as i64 - 1));
     b.close_if(last);
     Ok(())
 }
 
-/// Finishes the sums with all lanes of a block and runs the statements in lane 0.
-fn body(cx: &Context, b: &mut Builder, fence: &Fence, lane: Expr, lanes: u32) -> Result<(), MapError> {
-    let mut sums = BTreeSet::new();
-    fence.statements.iter().for_each(|s| sums_of(s, &mut sums));
-    let mut writer = Writer { cx, b, sums: BTreeMap::new(), known: BTreeMap::new() };
+/// Counts the block in; the number of those that came before. What its lane did before, those that come later see.
+pub(super) fn announce(cx: &Context, b: &mut Builder) -> Expr {
+    b.push(Stmt::Fence);
+    let before = count(cx, b, 1);
+    b.push(Stmt::Fence);
+    before
+}
+
+/// All blocks have been counted: the counter is as it was.
+pub(super) fn forget(cx: &Context, b: &mut Builder, blocks: u64) {
+    count(cx, b, -(blocks as i64));
+}
+
+fn count(cx: &Context, b: &mut Builder, value: i64) -> Expr {
+    let counter = b.global(Arg::Module(cx.arrivals), "arrivals", Element::I32, 1, Access::ReadWrite);
+    let old = b.result("before", Type::Int);
+    b.push(Stmt::AtomicAdd { old, buffer: counter, index: fold::int(0), value: fold::int(value) });
+    fold::var(old)
+}
+
+/// Finishes the sums with all lanes of a block and runs the statements in lane 0, for all blocks or, with a lead, for its
+/// own block.
+pub(super) fn body(
+    cx: &Context,
+    b: &mut Builder,
+    fence: &Fence,
+    lead: Option<&Lead>,
+    lane: Expr,
+    lanes: u32,
+) -> Result<(), MapError> {
+    let sums = sums_of(fence);
+    let mut writer = Writer { cx, b, lead, sums: BTreeMap::new(), known: BTreeMap::new() };
     let parts = writer.strided(&sums, lane.clone(), lanes)?;
     if lanes > 1 {
         let running: Vec<(SumKind, VarId)> = parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
@@ -191,6 +217,8 @@ fn body(cx: &Context, b: &mut Builder, fence: &Fence, lane: Expr, lanes: u32) ->
 struct Writer<'a, 'c, 'b> {
     cx: &'c Context<'a>,
     b: &'b mut Builder,
+    /// Where a block that runs them for itself keeps what they assign.
+    lead: Option<&'b Lead>,
     /// Finished sums.
     sums: BTreeMap<SumId, Expr>,
     /// Scalars read or assigned so far. What runs later stands in the same block or within it.
@@ -248,7 +276,7 @@ impl Writer<'_, '_, '_> {
         }
         let iteration = self.scalar(ScalarId::ITERATION);
         self.b.open_if();
-        let buffer = scalars::status(self.b, Access::Write);
+        let buffer = self.lead.map_or_else(|| scalars::status(self.b, Access::Write), |lead| lead.state);
         let at = Expr::Cast(Type::Int, Box::new(iteration));
         self.b.push(Stmt::Store { buffer, index: fold::int(0), value: word });
         self.b.push(Stmt::Store { buffer, index: fold::int(1), value: at });
@@ -317,21 +345,21 @@ impl Writer<'_, '_, '_> {
         }
         let iteration = self.scalar(ScalarId::ITERATION);
         let at = fold::var(self.b.bind_here("entry", Expr::Cast(Type::Int, Box::new(iteration))));
-        let buffer = self.b.global(Arg::History, "history", Element::F64, len, Access::Write);
-        self.b.open_if();
-        self.b.push(Stmt::Store { buffer, index: at.clone(), value: measure });
-        let fits = fold::and(
-            fold::compare(Cmp::Ge, at.clone(), fold::int(0)),
-            fold::compare(Cmp::Lt, at, fold::int(len as i64)),
-        );
-        self.b.close_if(fits);
+        if let Some(lead) = self.lead {
+            lead.record(self.b, at, measure);
+            return;
+        }
+        append(self.cx, self.b, at, measure);
     }
 
     /// Assigns a scalar; its value by name.
     fn assign(&mut self, scalar: ScalarId, value: Expr) -> Expr {
         let value = self.named(scalar, value);
-        let buffer: BufferId = scalars::buffer(self.b, self.cx, Access::Write);
-        self.b.push(Stmt::Store { buffer, index: fold::int(scalar.0 as i64), value: value.clone() });
+        let (buffer, index) = match self.lead {
+            Some(lead) => (lead.values, lead.place(scalar)),
+            None => (scalars::buffer(self.b, self.cx, Access::Write), fold::int(scalar.0 as i64)),
+        };
+        self.b.push(Stmt::Store { buffer, index, value: value.clone() });
         value
     }
 
@@ -340,7 +368,10 @@ impl Writer<'_, '_, '_> {
         if let Some(known) = self.known.get(&scalar) {
             return known.clone();
         }
-        let load = scalars::load(self.b, self.cx, scalar);
+        let load = match self.lead {
+            Some(lead) => load_at(lead.values, lead.place(scalar)),
+            None => scalars::load(self.b, self.cx, scalar),
+        };
         self.named(scalar, load)
     }
 
@@ -397,55 +428,33 @@ impl Writer<'_, '_, '_> {
     }
 }
 
+/// Appends a measure to the history, where it fits.
+pub(super) fn append(cx: &Context, b: &mut Builder, at: Expr, measure: Expr) {
+    let len = cx.options.history_len;
+    let buffer = b.global(Arg::History, "history", Element::F64, len, Access::Write);
+    b.open_if();
+    b.push(Stmt::Store { buffer, index: at.clone(), value: measure });
+    let fits =
+        fold::and(fold::compare(Cmp::Ge, at.clone(), fold::int(0)), fold::compare(Cmp::Lt, at, fold::int(len as i64)));
+    b.close_if(fits);
+}
+
+/// Sums that a fence finishes.
+pub(super) fn sums_of(fence: &Fence) -> BTreeSet<SumId> {
+    let mut sums = BTreeSet::new();
+    let mut visit = |read| {
+        if let Read::Sum(sum) = read {
+            sums.insert(sum);
+        }
+        Ok(())
+    };
+    let visited = fence.statements.iter().try_for_each(|s| statement_reads(s, &mut visit));
+    debug_assert!(visited.is_ok(), "the visitor refuses nothing");
+    sums
+}
+
 /// Whether a real is infinite or NaN.
 fn infinite(e: Expr) -> Expr {
     let finite = Expr::Call(Math::IsFinite, vec![e]);
     fold::compare(Cmp::Eq, finite, fold::real(0.0, Type::F64))
-}
-
-/// Sums that a statement reads.
-fn sums_of(statement: &ScalarStmt, found: &mut BTreeSet<SumId>) {
-    match statement {
-        ScalarStmt::Assign { value, .. } => in_value(value, found),
-        ScalarStmt::Require { condition, .. } | ScalarStmt::Raise { condition, .. } => in_condition(condition, found),
-        ScalarStmt::Check { measure, bound } | ScalarStmt::Measure { measure, bound } => {
-            in_value(measure, found);
-            in_value(bound, found);
-        }
-    }
-}
-
-fn in_value(e: &ScalarExpr, found: &mut BTreeSet<SumId>) {
-    match e {
-        ScalarExpr::Sum(s) => {
-            found.insert(*s);
-        }
-        ScalarExpr::Number(_) | ScalarExpr::Scalar(_) | ScalarExpr::Param(_) => {}
-        ScalarExpr::Neg(a) => in_value(a, found),
-        ScalarExpr::Binary(_, a, b) => {
-            in_value(a, found);
-            in_value(b, found);
-        }
-        ScalarExpr::Call(_, args) => args.iter().for_each(|a| in_value(a, found)),
-        ScalarExpr::Truth(c) => in_condition(c, found),
-        ScalarExpr::Select(c, a, b) => {
-            in_condition(c, found);
-            in_value(a, found);
-            in_value(b, found);
-        }
-    }
-}
-
-fn in_condition(c: &ScalarCondition, found: &mut BTreeSet<SumId>) {
-    match c {
-        ScalarCondition::Compare(_, a, b) => {
-            in_value(a, found);
-            in_value(b, found);
-        }
-        ScalarCondition::And(a, b) | ScalarCondition::Or(a, b) => {
-            in_condition(a, found);
-            in_condition(b, found);
-        }
-        ScalarCondition::Not(a) => in_condition(a, found),
-    }
 }

@@ -13,6 +13,7 @@ use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept, load_at};
 use super::fence;
 use super::fold;
+use super::lead;
 use super::line_plan::Plan;
 use super::partition;
 use super::point::{Blocks, reach_of_row, reach_of_values, widen};
@@ -74,17 +75,18 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     }
     eval.arrays = Arrays { stride: if host { lanes[0] as i64 } else { 1 }, scratch, ..Arrays::default() };
     eval.frame.own = vec![VarId(usize::MAX); cx.dims()];
-    let sums = Accumulators::declare(&mut eval);
-    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks, piece: None };
-    mapper.lines()?;
-    let Mapper { mut eval, sums, blocks, .. } = mapper;
     let count = if host { 1 } else { (lanes[0] * lanes[1]) as u32 };
     let lane = fold::add(
         Expr::Lane(0),
         if lanes[1] > 1 { fold::mul(fold::int(lanes[0] as i64), Expr::Lane(1)) } else { fold::int(0) },
     );
+    lead::open(&mut eval, lane.clone(), count, blocks.count())?;
+    let sums = Accumulators::declare(&mut eval);
+    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks, piece: None };
+    mapper.lines()?;
+    let Mapper { mut eval, sums, blocks, .. } = mapper;
     sums.finish(&mut eval.b, &mut places, lane.clone(), count, blocks.number());
-    fence::close(eval.cx, &mut eval.b, lane, count, blocks.count())?;
+    fence::close(&mut eval, lane, count, blocks.count())?;
     let shape = if host { [1, 1, 1] } else { [lanes[0] as u32, lanes[1] as u32, 1] };
     let how = if host { format!("{} lines at a time", lanes[0]) } else { "a lane per line".to_string() };
     eval.b.doc.push(how);

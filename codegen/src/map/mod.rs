@@ -5,7 +5,7 @@
 //! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
-//! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`] and [`fence`]
+//! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`], [`fence`] and [`lead`]
 //! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
@@ -24,6 +24,7 @@ pub(crate) mod fold;
 mod groups;
 mod images;
 mod landing;
+mod lead;
 mod line;
 mod line_plan;
 mod march;
@@ -53,7 +54,7 @@ use crate::kernel::Element;
 use crate::loops::{Granule, Program, SweepId, ValueKind};
 use crate::module::{Arg, Launch, Module};
 
-use context::{Closing, Context};
+use context::Context;
 pub use parts::{Part, Work};
 pub use variant::{Finish, Variant};
 
@@ -115,11 +116,12 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
     let last = options.target == Target::Cuda
         && options.variant.fence != Some(Finish::Own)
         && program.operator.space.rows().is_none();
+    let leading = lead::asked(program, options);
     let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
-    let arrivals = match closing.is_empty() {
-        true => 0,
-        false => context.buffer("arrivals".into(), Element::I32, 1),
-    };
+    closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    if !closing.is_empty() || !leading.is_empty() {
+        context.arrivals = context.buffer("arrivals".into(), Element::I32, 1);
+    }
     let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
@@ -131,7 +133,8 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         if context.options.variant.fence == Some(Finish::Own) {
             closing.remove(&SweepId(number));
         }
-        context.closing = closing.get(&SweepId(number)).map(|&fence| Closing { fence, arrivals });
+        context.closing = closing.get(&SweepId(number)).copied();
+        context.leading = leading.get(&SweepId(number)).copied();
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let made = match sweep.granule {
             Granule::Line(axis) if solves => line::kernel(&mut context, SweepId(number), axis)?,
@@ -153,9 +156,9 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         let launches = made.into_iter().map(|made| output.launch(made)).collect();
         output.sweeps.push(launches);
     }
-    context.closing = None;
+    (context.closing, context.leading) = (None, None);
     for (number, fence) in program.fences.iter().enumerate() {
-        if closing.values().any(|closed| closed.0 == number) {
+        if closing.values().chain(leading.values()).any(|done| done.0 == number) {
             output.fences.push(Vec::new());
             continue;
         }

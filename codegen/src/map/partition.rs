@@ -105,6 +105,8 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     }
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let lane = fold::add(Expr::Lane(0), fold::mul(fold::int(shape.columns as i64), Expr::Lane(1)));
+    let lanes = (shape.columns * shape.segments) as u32;
+    super::lead::open(&mut eval, lane.clone(), lanes, blocks.count())?;
     let place = eval.b.bind("place", lane.clone());
     eval.arrays = super::line::Arrays::of_lane((shape.columns * shape.segments) as i64, place);
     eval.frame.own = vec![VarId(usize::MAX); cx.dims()];
@@ -125,9 +127,8 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     split.lane(&others, &blocks);
     split.solves()?;
     let Split { mut eval, sums, .. } = split;
-    let lanes = (shape.columns * shape.segments) as u32;
     sums.finish(&mut eval.b, &mut places, lane.clone(), lanes, blocks.number());
-    super::fence::close(eval.cx, &mut eval.b, lane, lanes, blocks.count())?;
+    super::fence::close(&mut eval, lane, lanes, blocks.count())?;
     let Shape { columns, segments, levels, .. } = shape;
     eval.b.doc.push(format!("{columns} lines a block, each in {segments} segments of {levels}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [columns as u32, segments as u32, 1], cx.index);

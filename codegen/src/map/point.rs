@@ -7,6 +7,7 @@ use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
 use super::fence;
 use super::fold;
+use super::lead;
 use super::march::{self, Carry};
 use super::staged;
 use super::sums::{Accumulators, Places};
@@ -104,6 +105,9 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let carries = if walks && cx.options.variant.carry { march::carries(cx, sweep)? } else { Vec::new() };
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
+    let lane =
+        fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
+    lead::open(&mut eval, lane.clone(), x * y, blocks.count())?;
     let sums = Accumulators::declare(&mut eval);
     if dims == 1 {
         one_axis(&mut eval, &sums, &blocks, x, width)?;
@@ -111,10 +115,8 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
         walk(&mut eval, &sums, &blocks, &lanes, width, &carries)?;
     }
-    let lane =
-        fold::add(Expr::Lane(0), if y > 1 { fold::mul(fold::int(i64::from(x)), Expr::Lane(1)) } else { fold::int(0) });
     sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
-    fence::close(eval.cx, &mut eval.b, lane, x * y, blocks.count())?;
+    fence::close(&mut eval, lane, x * y, blocks.count())?;
     let beside = if width > 1 { format!(", {width} side by side") } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes, {chunk} points a lane{beside}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);

@@ -11,6 +11,7 @@ use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, Key};
 use super::fence;
 use super::fold;
+use super::lead;
 use super::march::{self, Carried, Carry, Early, Part, Pending};
 use super::point::{Blocks, end_of, grid_fits};
 use super::position::{Coord, Position};
@@ -36,7 +37,9 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     });
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let [x, y] = plan.lanes.map(|n| n as u32);
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
+    lead::open(&mut eval, lane_in_block(&plan), x * y, blocks.count())?;
     let sums = Accumulators::declare(&mut eval);
     let staged = plan.staged.iter().map(|&(part, levels)| {
         let name = format!("{}_tile", sweep.values[part.0.0].name);
@@ -45,13 +48,12 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     });
     let staged: Vec<Staged> = staged.collect();
     eval.tile = Tile::new(plan.clone(), staged.clone());
-    let [x, y] = plan.lanes.map(|n| n as u32);
     let mut writer = Writer { eval, sums, plan, staged, blocks, carries, loads };
     writer.walk()?;
     let Writer { mut eval, sums, blocks, plan, .. } = writer;
     let lane = lane_in_block(&plan);
     sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
-    fence::close(eval.cx, &mut eval.b, lane, x * y, blocks.count())?;
+    fence::close(&mut eval, lane, x * y, blocks.count())?;
     let rows = if plan.rows > 1 { format!(", {} rows a lane", plan.rows) } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes{rows}, {chunk} points a lane, tiles in shared memory"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);

@@ -50,7 +50,7 @@ pub struct Variant {
     /// Host, line sweeps: steps along the line at which rows are asked for before they are needed, 0 for never; none
     /// leaves it to the size of vectors.
     pub ahead: Option<u32>,
-    /// CUDA: which block finishes sums; none leaves it to the number of blocks.
+    /// CUDA: which blocks finish sums; none leaves it to the number of blocks.
     pub fence: Option<Finish>,
     /// CUDA: lanes of the block that finishes sums in a kernel of its own; none leaves it to the number of partial sums.
     pub fence_lanes: Option<u32>,
@@ -76,6 +76,8 @@ pub enum Finish {
     Own,
     /// In the last block of the sweep before, where there is one directly before it.
     Last,
+    /// In every block of the sweep after, where there always is one directly after it; elsewhere as if nothing was said.
+    Next,
 }
 
 /// Blocks that keep a device busy: eight for each of 132 multiprocessors.
@@ -198,6 +200,7 @@ impl Variant {
             None => "auto",
             Some(Finish::Own) => "own",
             Some(Finish::Last) => "last",
+            Some(Finish::Next) => "next",
         };
         let staged = self.staged.map_or("auto".to_string(), |staged| staged.to_string());
         vec![
@@ -295,13 +298,14 @@ fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
     value.trim().parse().map_err(|_| format!("`{key}` is {kind}, not `{value}`"))
 }
 
-/// `auto`, `own` or `last`.
+/// `auto`, `own`, `last` or `next`.
 fn finish(value: &str) -> Result<Option<Finish>, String> {
     match value.trim() {
         "auto" => Ok(None),
         "own" => Ok(Some(Finish::Own)),
         "last" => Ok(Some(Finish::Last)),
-        _ => Err(format!("`fence` is auto, own or last, not `{value}`")),
+        "next" => Ok(Some(Finish::Next)),
+        _ => Err(format!("`fence` is auto, own, last or next, not `{value}`")),
     }
 }
 

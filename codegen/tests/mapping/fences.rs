@@ -2,7 +2,7 @@
 
 use kernelwright_codegen::kernel::Element;
 use kernelwright_codegen::loops::*;
-use kernelwright_codegen::map::Target;
+use kernelwright_codegen::map::{Finish, Target, Variant};
 use kernelwright_codegen::math_eval::Evaluator;
 use kernelwright_codegen::module::Arg;
 use kernelwright_syntax::program::{CompareOp, Outcome};
@@ -80,6 +80,45 @@ fn statements_run_until_one_raises() {
 #[test]
 fn sums_that_are_not_finite_are_reported() {
     check(f64::INFINITY, 1.0, [i64::from(status::NOT_FINITE), 2], 0.0);
+}
+
+/// The same, done by every block of a sweep that follows and stores `beta*u`.
+#[test]
+fn every_block_of_the_next_sweep_runs_the_statements() {
+    let case = case();
+    let mut program = program(&case);
+    let mut build = Build::new(&case.op, &["u", "w"]);
+    let scaled = PointExpr::Binary(BinaryOp::Mul, PointExpr::Scalar(BETA).into(), PointExpr::Value(ValueId(0)).into());
+    let values = vec![value("u", load(0)), value("w", ValueKind::Map(scaled))];
+    build.sweep("after", Granule::Point, values, vec![store(1, 1)], vec![]);
+    program.sweeps.append(&mut build.program.sweeps);
+    let [first, fence, after] = [Control::Sweep(SweepId(0)), Control::Fence(FenceId(0)), Control::Sweep(SweepId(1))];
+    program.body = vec![first, fence, after];
+    let small = Variant { block: [32, 1], chunk: 1, ..Variant::for_grid(Target::Cuda, case.grid()) };
+    let cases = [
+        (1.0, 0.5, [0, 0]),
+        (0.25, 8.0, [i64::from(status::CONVERGED), 2]),
+        (0.1, 1e-9, [i64::from(status::REQUIRE), 2]),
+        (f64::INFINITY, 1.0, [i64::from(status::NOT_FINITE), 2]),
+    ];
+    for (u, tolerance, raised) in cases {
+        let [expected, found] = [Finish::Own, Finish::Next].map(|fence| {
+            let variant = Variant { fence: Some(fence), ..small.clone() };
+            let mut machine = Machine::new(&case, &program, Target::Cuda, Element::F64, Some(variant));
+            machine.write(0, &vec![u; case.len()]);
+            machine.write(1, &vec![5.0; case.len()]);
+            machine.set_scalars(&[tolerance, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0]);
+            machine.sweep(0);
+            machine.fence(0);
+            machine.sweep(1);
+            machine
+        });
+        assert_eq!(found.module.fences[0].len(), 0, "{}", found.text(Target::Cuda));
+        assert!(found.module.kernels[1].grid[0] > 1, "one block shows nothing");
+        assert_eq!(found.status(), raised);
+        let all = |m: &Machine| ((0..7).map(|s| m.scalar(s)).collect::<Vec<_>>(), m.history(), m.read(1));
+        assert_eq!(format!("{:?}", all(&found)), format!("{:?}", all(&expected)), "{}", found.text(Target::Cuda));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use kernelwright_codegen::interp::{
 };
 use kernelwright_codegen::kernel::{Cmp, Element};
 use kernelwright_codegen::kernel_verify;
-use kernelwright_codegen::loops::{Control, Fence, Program, Role, ScalarId, ScalarStmt, VectorId, status};
+use kernelwright_codegen::loops::{Control, Fence, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
 use kernelwright_codegen::map::{Options, Target, Variant, map};
 use kernelwright_codegen::module::{Arg, Launch, Module};
 use kernelwright_tests::random::Random;
@@ -42,6 +42,8 @@ pub struct Machine<'p> {
     history: BufferHandle,
     data: Vec<BufferHandle>,
     buffers: Vec<BufferHandle>,
+    /// By the fences passed, whether they have run or a sweep runs them later.
+    iteration: Residue,
 }
 
 /// What is compared: the solution, measure and bound of the residual computed from it.
@@ -141,7 +143,22 @@ impl<'p> Machine<'p> {
         let buffers = buffers.collect();
         let kernels = module.kernels.iter().map(|kernel| Prepared::new(kernel).unwrap()).collect();
         let rotation = vec![0; vectors.len()];
-        Machine { program, module, kernels, memory, vectors, rotation, scalars, params, status, history, data, buffers }
+        let iteration = Residue::ZERO;
+        Machine {
+            program,
+            module,
+            kernels,
+            memory,
+            vectors,
+            rotation,
+            scalars,
+            params,
+            status,
+            history,
+            data,
+            buffers,
+            iteration,
+        }
     }
 
     pub fn run(mut self) -> Result {
@@ -187,9 +204,17 @@ impl<'p> Machine<'p> {
                 for launch in self.module.sweeps[sweep.0].clone() {
                     self.launch(&launch);
                 }
-                false
+                // Or what the fence before it is for.
+                self.stopped()
             }
-            Control::Fence(fence) => self.fence(fence.0),
+            Control::Fence(fence) => {
+                // The sweep after may do it, if the one before is not there to.
+                let before = control[..at].iter().rfind(|step| !matches!(step, Control::Rotate(_)));
+                if !matches!(before, Some(Control::Sweep(_))) {
+                    self.prepare_check(fence.0);
+                }
+                self.fence(fence.0)
+            }
             Control::Rotate(VectorId(vector)) => {
                 self.rotation[*vector] = (self.rotation[*vector] + 1) % self.vectors[*vector].len();
                 false
@@ -207,8 +232,7 @@ impl<'p> Machine<'p> {
 
     /// Lets the check of the last iteration be met.
     fn prepare_check(&mut self, number: usize) {
-        let iteration = self.memory.reals(self.scalars).unwrap()[ScalarId::ITERATION.0];
-        if checks_at(&self.program.fences[number], iteration) == Some(Residue::signed(LAST)) {
+        if checks_at(&self.program.fences[number], self.iteration).0 == Some(Residue::signed(LAST)) {
             self.memory.write(self.scalars, &[1.0]).unwrap();
         }
     }
@@ -220,6 +244,12 @@ impl<'p> Machine<'p> {
         for launch in self.module.fences[number].clone() {
             self.launch(&launch);
         }
+        self.iteration = checks_at(&self.program.fences[number], self.iteration).1;
+        self.stopped()
+    }
+
+    /// Whether the status word is raised.
+    fn stopped(&self) -> bool {
         let &[word, at] = self.memory.ints(self.status).unwrap() else { panic!("the status has two words") };
         if word == 0 {
             return false;
@@ -249,14 +279,18 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// The iteration that the check of a fence belongs to, if it has one.
-fn checks_at(fence: &Fence, mut iteration: Residue) -> Option<Residue> {
+/// The iteration that the check of a fence belongs to, if it has one, and the iteration after it.
+fn checks_at(fence: &Fence, mut iteration: Residue) -> (Option<Residue>, Residue) {
+    let mut at = None;
     for statement in &fence.statements {
         match statement {
+            ScalarStmt::Assign { scalar: ScalarId::ITERATION, value: ScalarExpr::Number(_), .. } => {
+                iteration = Residue::ZERO;
+            }
             ScalarStmt::Assign { scalar: ScalarId::ITERATION, .. } => iteration = iteration + Residue::ONE,
-            ScalarStmt::Check { .. } => return Some(iteration),
+            ScalarStmt::Check { .. } => at = at.or(Some(iteration)),
             _ => {}
         }
     }
-    None
+    (at, iteration)
 }

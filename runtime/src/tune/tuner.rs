@@ -289,8 +289,8 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         Ok(variant)
     }
 
-    /// The first of the tuned schedules with its sums finished in kernels of their own and in the last blocks of sweeps,
-    /// where that is a choice: only whole iterations tell.
+    /// The first of the tuned schedules with its sums finished in kernels of their own, in the last blocks of sweeps, and by
+    /// every block of the next, where that is a choice: only whole iterations tell.
     fn fences(&self, near: &[Near], wanted: &[Chosen]) -> Vec<Chosen> {
         let plan = &self.planned.plans[near[0].plan].program;
         let fences = self.mapping.target == Target::Cuda && !plan.fences.is_empty();
@@ -304,7 +304,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             variant.insert(0, ("fence".to_string(), word.to_string()));
             (plan, variant)
         };
-        vec![with("own"), with("last")]
+        ["own", "last", "next"].map(with).into()
     }
 
     /// The default, the tuned schedules and the last choice in turns. They are compiled side by side first.
