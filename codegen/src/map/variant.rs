@@ -16,7 +16,8 @@ pub struct Variant {
     /// CUDA, point sweeps: values met again along the walk stay in registers.
     pub carry: bool,
     /// CUDA, point sweeps: points of the walk that a lane has in hand at a time; none is two with tiles on long walks where
-    /// few vectors are read, else one.
+    /// few vectors are read, else one. Host, point sweeps: neighbouring rows of a tile that a round of the inner loop takes
+    /// together; none is one.
     pub unroll: Option<u32>,
     /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
     /// saves readings.
@@ -46,6 +47,8 @@ pub struct Variant {
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
+    /// Host: iterations of a vector loop that should run side by side, a power of two; none leaves it to the compiler.
+    pub width: Option<u32>,
     /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
     /// cache.
     pub simd: u64,
@@ -122,6 +125,7 @@ impl Variant {
             vector: 1,
             resident: None,
             tile: tile(target, size(1), size(2)),
+            width: None,
             simd: 256,
             ahead: None,
             fence: None,
@@ -198,6 +202,7 @@ impl Variant {
             "vector" => self.vector = number(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
+            "width" => self.width = optional(key, value)?,
             "simd" => self.simd = number(key, value)?,
             "ahead" => self.ahead = optional(key, value)?,
             "fence" => self.fence = finish(value)?,
@@ -243,6 +248,7 @@ impl Variant {
             ("vector", self.vector.to_string()),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
+            ("width", auto(self.width)),
             ("simd", self.simd.to_string()),
             ("ahead", auto(self.ahead)),
             ("fence", fence.to_string()),
@@ -291,6 +297,12 @@ impl Variant {
         }
         if !matches!(self.vector, 1 | 2 | 4) {
             return Err(MapError::Variant("vectors have 1, 2 or 4 elements".into()));
+        }
+        if self.width.is_some_and(|n| !n.is_power_of_two() || n > 64) {
+            return Err(MapError::Variant("a power of two up to 64 iterations run side by side".into()));
+        }
+        if self.unroll.is_some_and(|n| n > 16) {
+            return Err(MapError::Variant("at most 16 points or rows are unrolled".into()));
         }
         if self.row_unroll.is_some_and(|n| n > 32) {
             return Err(MapError::Variant("at most 32 slots are asked for together".into()));

@@ -95,6 +95,11 @@ fn readings(case: &Case, seed: u64) {
             variants.push(Some(Variant { rows: Some(2), ..tiles.clone() }));
             variants.push(Some(Variant { early: false, block: [4, 8], ..tiles.clone() }));
             variants.push(Some(Variant { block: [2, 16], chunk: Some(64), unroll: Some(2), ..tiles }));
+        } else {
+            // Groups of rows, with rows left over in the last tile and within each.
+            let groups = Variant { tile: [5, 2], unroll: Some(2), width: Some(8), ..own };
+            variants.push(Some(Variant { tile: [4, 3], unroll: Some(4), ..groups.clone() }));
+            variants.push(Some(groups));
         }
         for variant in variants {
             let mut machine = Machine::new(case, &build.program, target, precision, variant);

@@ -194,7 +194,7 @@ fn what_a_search_would_try_can_be_mapped() {
                 let mut variant = default.clone();
                 variant.set(first.0, &first.1).unwrap();
                 variant.set(second.0, &second.1).unwrap();
-                if ![first.0, second.0].iter().all(|key| variant.matters(key, Work::Rows)) {
+                if ![first.0, second.0].iter().all(|key| variant.matters(key, Target::Cuda, Work::Rows)) {
                     continue;
                 }
                 let fits = variant.holds_strips(products, Element::F64);
