@@ -6,7 +6,7 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`], [`fence`] and [`lead`]
-//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries, tile after tile in [`cut`]; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
@@ -16,6 +16,7 @@ pub(crate) mod builder;
 mod coefficients;
 mod columns;
 mod context;
+mod cut;
 mod elimination;
 mod eval;
 mod factors;
@@ -127,9 +128,11 @@ fn mapped(program: &Program, options: &Options, own: &Own, only: Option<SweepId>
     let last = options.target == Target::Cuda
         && options.variant.fence != Some(Finish::Own)
         && program.operator.space.rows().is_none();
-    let leading = lead::asked(program, options);
+    let mut leading = lead::leaders(program, options);
     let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
-    closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    if options.variant.fence == Some(Finish::Next) {
+        closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    }
     if !closing.is_empty() || !leading.is_empty() {
         context.arrivals = context.buffer("arrivals".into(), Element::I32, 1);
     }
@@ -152,6 +155,11 @@ fn mapped(program: &Program, options: &Options, own: &Own, only: Option<SweepId>
             closing.remove(&SweepId(number));
         }
         context.closing = closing.get(&SweepId(number)).copied();
+        // The sweeps before are mapped, and have settled who finishes their sums.
+        leading.retain(|sweep, fence| {
+            sweep.0 != number
+                || !closing.values().any(|closed| closed == fence) && lead::worth(&context, options, *fence)
+        });
         context.leading = leading.get(&SweepId(number)).copied();
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let made = match sweep.granule {

@@ -5,6 +5,7 @@
 //! give one kernel are found by comparing kernels; this page only keeps most of them from being mapped at all.
 
 use super::{Target, Variant};
+use crate::format::layout::Layout;
 use crate::kernel::{Element, MULTIPROCESSOR_LANES};
 use crate::loops::{Granule, Program, Sweep, ValueKind};
 use crate::math::Space;
@@ -75,7 +76,7 @@ impl Variant {
                 let others: Vec<u64> = (0..dims).filter(|other| *other != axis).map(size).collect();
                 cuda_line(axis, size(axis), &others, precision)
             }
-            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().is_some_and(|rows| rows.layout.cuts())),
+            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().map(|rows| &rows.layout)),
             (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", ["auto", "64", "128", "256", "512", "1024"])],
             (Target::Host, Work::Point | Work::Plain) => host_point(dims, [size(1), size(2)], precision),
             (Target::Host, Work::Line(axis)) => {
@@ -95,12 +96,14 @@ impl Variant {
     /// Whether a part matters to some work, given the others.
     pub fn matters(&self, key: &str, target: Target, work: Work) -> bool {
         let split = !matches!(self.segments, Some(0 | 1));
-        let walks = self.chunk > 1;
+        let walks = self.chunk != Some(1);
         // More blocks than a multiprocessor has lanes for are as many as it has lanes for.
         let most = u64::from(MULTIPROCESSOR_LANES) / (u64::from(self.block[0]) * u64::from(self.block[1])).max(1);
         match (work, key) {
             (Work::Point | Work::Plain | Work::Rows, "resident") => self.resident.is_none_or(|n| u64::from(n) <= most),
-            (Work::Point | Work::Plain, "unroll") if target == Target::Host => u64::from(self.unroll) <= self.tile[0],
+            (Work::Point | Work::Plain, "unroll") if target == Target::Host => {
+                u64::from(self.unroll.unwrap_or(1)) <= self.tile[0]
+            }
             (Work::Point | Work::Plain, "unroll") => walks,
             (Work::Point, "staged") => walks,
             // Tiles carry along the walk in any case.
@@ -109,7 +112,10 @@ impl Variant {
             (Work::Line(_), "columns" | "line_resident" | "shared") => split,
             // Entries are dealt out in another way.
             (Work::Rows, "row_strips") => self.balanced != Some(true),
-            (Work::Rows, "row_lanes" | "row_unroll") => self.balanced != Some(true) && self.row_strips == 0,
+            (Work::Rows, "row_lanes" | "row_unroll") => {
+                self.balanced != Some(true) && self.row_strips.is_none_or(|items| items == 0)
+            }
+            (Work::Rows, "row_staged") => self.balanced != Some(false),
             (Work::Line(_), "line_block") => !split,
             _ => true,
         }
@@ -148,6 +154,11 @@ fn walks(n: u64) -> Vec<u64> {
     powers(1, 128).into_iter().filter(|points| *points < 2 * n).collect()
 }
 
+/// What is chosen if nothing is said, then these.
+fn or_auto(values: impl IntoIterator<Item = u64>) -> impl Iterator<Item = String> {
+    std::iter::once("auto".to_string()).chain(values.into_iter().map(|value| value.to_string()))
+}
+
 /// Iterations of vector loops side by side: what a machine's vectors may hold.
 fn widths(precision: Element) -> Part {
     let most = if precision == Element::F32 { 16 } else { 8 };
@@ -169,9 +180,9 @@ fn cuda_point(dims: usize, n: [u64; 3], neighbours: bool) -> Vec<Part> {
         2 => n[1],
         _ => n[2],
     };
-    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", walks(walked))];
+    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", or_auto(walks(walked)))];
     if dims > 1 {
-        parts.push(Part::new("unroll", [1, 2]));
+        parts.push(Part::new("unroll", ["auto", "1", "2"]));
     }
     if dims > 1 && neighbours {
         parts.push(Part::new("carry", ["true", "false"]));
@@ -179,7 +190,7 @@ fn cuda_point(dims: usize, n: [u64; 3], neighbours: bool) -> Vec<Part> {
         parts.push(Part::new("early", ["true", "false"]));
     }
     if dims > 2 && neighbours {
-        parts.push(Part::new("rows", [1, 2, 4]));
+        parts.push(Part::new("rows", ["auto", "1", "2", "4"]));
     }
     parts.push(Part::new("resident", ["auto", "0", "4", "8"]));
     parts
@@ -209,13 +220,14 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
     ]
 }
 
-fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
-    let balanced = ["true", "false"].into_iter().filter(|_| cuts);
+fn cuda_rows(n: u64, layout: Option<&Layout>) -> Vec<Part> {
+    let cuts = layout.is_some_and(Layout::cuts);
     vec![
-        Part::new("balanced", balanced),
+        Part::new("balanced", ["true", "false"].into_iter().filter(|_| cuts)),
+        Part::new("row_staged", ["false", "true"].into_iter().filter(|_| cuts)),
         Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         Part::new("row_unroll", ["auto", "1", "2", "4", "8", "16"]),
-        Part::new("row_strips", [0, 4, 8, 16].into_iter().filter(|&items| items == 0 || cuts)),
+        Part::new("row_strips", ["auto", "0", "4", "8", "16"].into_iter().filter(|_| cuts)),
         Part::new("block", [64, 128, 256, 512, 1024].map(|lanes| format!("{lanes}x1"))),
         Part::new("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
         Part::new("resident", ["auto", "0", "4", "6", "8"]),
@@ -233,8 +245,8 @@ fn host_point(dims: usize, n: [u64; 2], precision: Element) -> Vec<Part> {
             Part::new("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))
         }
     };
-    let together = [1, 2, 4].into_iter().filter(|rows| *rows <= n[0]);
-    vec![tiles, Part::new("unroll", together), widths(precision)]
+    let together = [2, 4].into_iter().filter(|rows| *rows <= n[0]);
+    vec![tiles, Part::new("unroll", or_auto(together)), widths(precision)]
 }
 
 #[cfg(test)]
@@ -314,7 +326,8 @@ mod tests {
         variant.set("balanced", "true").expect("a word");
         assert!(!matters(&variant, "row_strips"));
         // A multiprocessor that holds four blocks holds no eight.
-        (variant.set("block", "512x1").expect("a pair"), variant.set("resident", "8").expect("a number"));
+        variant.set("block", "512x1").expect("a pair");
+        variant.set("resident", "8").expect("a number");
         assert!(!matters(&variant, "resident"));
         let mut host = Variant::for_space(Target::Host, &grid(&[64, 2, 64]));
         assert!(host.matters("unroll", Target::Host, Work::Point));

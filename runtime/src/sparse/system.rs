@@ -6,11 +6,12 @@
 //! a program's own solvers may be used.
 
 use kernelwright_codegen::format::{self, Basis, Options, Stored, companion};
+use kernelwright_syntax::diagnostic::Diagnostic;
 use kernelwright_syntax::program::{
     Format, Precision, Preconditioner, Program, Scalar, Solver, Statement, StatementKind, VarId, Vector,
 };
 
-use crate::load::{Loaded, from_text};
+use crate::load::{LoadError, Loaded, from_text};
 use crate::matrix::Csr;
 use crate::solve::Error;
 
@@ -58,6 +59,12 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
     if rows == 0 {
         return Err(Error::Input("a matrix without rows is no system of equations".to_string()));
     }
+    for (option, text) in [("--solver", &choices.solver), ("--preconditioner", &choices.preconditioner)] {
+        if !is_call(text) {
+            let text = format!("{option} `{text}`: a name is expected, with parameters in brackets if there are any");
+            return Err(Error::Usage(text));
+        }
+    }
     let precision = choices.precision.word();
     let own = declarations.map_or("", |loaded| loaded.text.as_str());
     let Choices { solver, preconditioner, tolerance, iterations, .. } = choices;
@@ -67,7 +74,7 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
          preconditioner {preconditioner};\n    tolerance {tolerance:?};\n    iterations {iterations};\n    \
          precision {precision};\n}}\n"
     );
-    let mut loaded = from_text("command line", text).map_err(|error| Error::Input(error.to_string()))?;
+    let mut loaded = from_text("command line", text).map_err(|error| Error::Input(said(&error)))?;
     let number = loaded.program.problems.iter().position(|problem| problem.name == OPERATOR);
     let number = number.ok_or_else(|| Error::Internal("the problem of a matrix is missing".to_string()))?;
     loaded.program.problems.swap(0, number);
@@ -89,6 +96,27 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
         restart(solver, every)?;
     }
     Ok(loaded)
+}
+
+/// What is wrong with the solver or preconditioner asked for: without places, which are of a text that nobody wrote.
+fn said(error: &LoadError) -> String {
+    let LoadError::Program(diagnostics) = error else { return error.to_string() };
+    let one = |wrong: &Diagnostic| match &wrong.help {
+        Some(help) => format!("{} ({help})", wrong.message),
+        None => wrong.message.clone(),
+    };
+    diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a text can only be read as one expression: it is put into a program.
+fn is_call(text: &str) -> bool {
+    let depth = text.chars().try_fold(0_u32, |depth, c| match c {
+        '(' => Some(depth + 1),
+        ')' => depth.checked_sub(1),
+        ';' | '{' | '}' | '[' | ']' | '"' | '\n' => None,
+        _ => Some(depth),
+    });
+    depth == Some(0) && !text.contains("//") && !text.contains("/*") && !text.trim().is_empty()
 }
 
 fn has_lines(preconditioner: &Preconditioner) -> bool {
