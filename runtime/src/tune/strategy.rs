@@ -83,8 +83,9 @@ pub fn share(space: usize) -> usize {
     space.div_ceil(10).max(FEW).min(space)
 }
 
-/// Candidates that are looked at in any case: a tenth of a small space would not show what each value does.
-const FEW: usize = 32;
+/// Candidates that are looked at in any case: a tenth of a small space would not show what each value does. On parts of the
+/// recorded space with 300 to 480 candidates 64 come within 3 % of the best in 29 of 38 cases, 32 in 21.
+const FEW: usize = 64;
 
 fn open(states: &[State]) -> impl Iterator<Item = usize> + '_ {
     (0..states.len()).filter(|number| states[*number] == State::Open)
