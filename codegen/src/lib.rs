@@ -24,6 +24,7 @@ mod graph_rename;
 pub mod plan;
 pub mod apply;
 pub mod correct;
+mod sources;
 pub mod loops;
 pub mod loops_verify;
 pub mod loops_text;

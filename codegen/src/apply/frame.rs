@@ -7,38 +7,13 @@ use crate::loops::{
     BinaryOp, Control, FenceId, Granule, PointExpr, Role, ScalarCondition, ScalarExpr, ScalarId, ScalarStmt, Store,
     Sum, SumId, SumKind, Sweep, Value, ValueId, ValueKind, Vector, VectorId, Version, status,
 };
-use crate::math::{self, Expr, Operator, Rule, TableExpr};
-use crate::math_eval::reads_unknown;
+use crate::math::Operator;
+use crate::sources::has_affine_part;
 use crate::trace::unit_roundoff;
 use kernelwright_syntax::program::{CompareOp, Function};
 
 /// How far above rounding the right-hand side's part in the null space may be.
 const INCOMPATIBLE_FACTOR: f64 = 1024.0;
-
-/// Whether the operator has boundary values, or terms without unknown, that are not zero for certain.
-pub(super) fn has_affine_part(operator: &Operator) -> bool {
-    let fluxes = operator.fluxes.iter().map(|flux| &flux.value);
-    if operator.rows.iter().map(|row| &row.value).chain(fluxes).any(has_source) {
-        return true;
-    }
-    operator.boundary.iter().flatten().any(|rule| match rule {
-        Rule::Dirichlet(table) => operator.tables[*table].value != TableExpr::Number(0.0),
-        Rule::NoFlux | Rule::Periodic => false,
-    })
-}
-
-/// Whether an affine expression has a term without unknown. (Fluxes in it are looked at by themselves.)
-fn has_source(e: &Expr) -> bool {
-    match e {
-        _ if !reads_unknown(e) => *e != Expr::Number(0.0),
-        Expr::Neg(a) => has_source(a),
-        Expr::Binary(math::BinaryOp::Add | math::BinaryOp::Sub, a, b) | Expr::Select(_, a, b) => {
-            has_source(a) || has_source(b)
-        }
-        Expr::Binary(_, a, b) => has_source(if reads_unknown(a) { a } else { b }),
-        _ => false,
-    }
-}
 
 /// Whether loops see another right-hand side than the given one.
 pub(super) fn changes_rhs(operator: &Operator) -> bool {

@@ -141,11 +141,7 @@ fn expected_rhs(program: &Program, world: &World) -> Vector {
 fn given_rhs(program: &Program, world: &World) -> Vector {
     let operator = &program.operator;
     let mut rhs = world.rhs;
-    let affine = operator.boundary.iter().flatten().any(|r| match r {
-        crate::math::Rule::Dirichlet(t) => operator.tables[*t].value != crate::math::TableExpr::Number(0.0),
-        _ => false,
-    });
-    if affine {
+    if crate::sources::has_affine_part(operator) {
         rhs = std::array::from_fn(|i| rhs[i] - world.affine[i]);
     }
     rhs

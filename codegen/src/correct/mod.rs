@@ -1,8 +1,8 @@
 //! What mixed precision needs beside a loop: iterative refinement of a solution kept in a better precision.
 //!
 //! A solution u in f64 is corrected until its residual, computed in f64, meets the test: r = f - A*u; the loop solves
-//! A*d = r in f32; u = u + d. The loop is the program's own, on an operator without boundary values ([`homogeneous`]),
-//! since corrections vanish where u is given. The residual comes from a program without the loop ([`residual`]), and
+//! A*d = r in f32; u = u + d. The loop is the program's own, on an operator without its affine part ([`homogeneous`]),
+//! which the residual has in it already. The residual comes from a program without the loop ([`residual`]), and
 //! kernels of [`transfer`] move vectors between the two.
 
 pub mod transfer;
@@ -12,29 +12,12 @@ use std::collections::BTreeSet;
 
 use crate::graph::{Graph, MapTree, NodeId, NodeKind, Region, Step};
 use crate::loops::{Program, VectorId};
-use crate::math::{Operator, Rule, Table, TableExpr};
+use crate::math::Operator;
 use crate::plan::schedule::{Arithmetic, Order, Schedule};
 
-/// The operator of corrections: the same with boundary values of zero.
+/// The operator of corrections: the same without boundary values and terms that read no unknown.
 pub fn homogeneous(operator: &Operator) -> Operator {
-    let mut out = operator.clone();
-    let given = out.boundary.iter().flatten().any(|rule| matches!(rule, Rule::Dirichlet(_)));
-    if !given {
-        return out;
-    }
-    let mut name = "zero".to_string();
-    while out.tables.iter().any(|table| table.name == name) {
-        name.push('_');
-    }
-    let value = TableExpr::Number(0.0);
-    out.tables.push(Table { name, axes: Vec::new(), below: [0; 3], above: [0; 3], value, text: "0".into() });
-    let zero = out.tables.len() - 1;
-    for rule in out.boundary.iter_mut().flatten() {
-        if let Rule::Dirichlet(table) = rule {
-            *table = zero;
-        }
-    }
-    out
+    crate::sources::homogeneous(operator)
 }
 
 /// The program that prepares the right-hand side and computes the residual of a solution, with the vector that holds the

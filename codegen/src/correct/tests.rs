@@ -6,6 +6,7 @@ use super::transfer::Transfer;
 use super::*;
 use crate::loops::{Control, ScalarStmt};
 use crate::map::Target;
+use crate::math::{Rule, TableExpr};
 use crate::plan::cases::Case;
 
 #[test]
@@ -40,6 +41,15 @@ fn corrections_have_no_boundary_values() {
             assert_eq!(operator.tables[*table].value, TableExpr::Number(0.0));
         }
     }
+}
+
+#[test]
+fn corrections_have_no_sources() {
+    let plain = Case::library("cg", Preconditioner::Identity).operator;
+    let with = Case::library("cg", Preconditioner::Identity).source().operator;
+    assert_ne!(with.rows, plain.rows);
+    assert_eq!(homogeneous(&with).rows, plain.rows, "the residual has the row's constant in it already");
+    assert_eq!(homogeneous(&plain).rows, plain.rows);
 }
 
 #[test]

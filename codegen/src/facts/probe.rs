@@ -95,6 +95,9 @@ fn asymmetric_pair(evaluator: &Evaluator, m: &Matrix) -> Option<String> {
     }
     worst.1.map(|(r, c, v, back)| {
         let (here, there) = (evaluator.name(r), evaluator.name(c));
+        if !v.is_finite() || !back.is_finite() {
+            return format!("row {here} couples to {there} with a number that is not finite");
+        }
         format!("row {here} couples to {there} with {v}, but row {there} couples to {here} with {back}")
     })
 }

@@ -80,6 +80,11 @@ fn interior(op: &Operator, couplings: &BTreeMap<Key, Poly>) -> Option<Symmetry> 
         if let (Some(a), Some(b)) = (c.number(), partner.number())
             && has_interior(op, *shift)
         {
+            if !a.is_finite() || !b.is_finite() {
+                return Some(Symmetry::Refuted(format!(
+                    "row {here} couples to {there} with a number that is not finite"
+                )));
+            }
             return Some(Symmetry::Refuted(format!(
                 "row {here} couples to {there} with {a}, but row {there} couples to {here} with {b}"
             )));

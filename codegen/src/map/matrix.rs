@@ -84,7 +84,7 @@ fn shared(
     // Rows that a block takes at a time: as many as lanes, in several passes, or as many as fit at once.
     let tile = if spread { u64::from(block / lanes) } else { u64::from(block) };
     let tiles = layout.size.div_ceil(tile);
-    let steps = variant.chunk.min(tiles);
+    let steps = variant.passes().min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
@@ -220,6 +220,6 @@ impl Job<'_> {
     /// Whether the blocks' tiles end where the rows do.
     fn covers(&self, eval: &Eval) -> bool {
         let tiles = eval.cx.size(0).div_ceil(self.tile as u64);
-        tiles.is_multiple_of(eval.cx.options.variant.chunk.min(tiles))
+        tiles.is_multiple_of(eval.cx.options.variant.passes().min(tiles))
     }
 }

@@ -117,9 +117,11 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
     let last = options.target == Target::Cuda
         && options.variant.fence != Some(Finish::Own)
         && program.operator.space.rows().is_none();
-    let leading = lead::asked(program, options);
+    let mut leading = lead::leaders(program, options);
     let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
-    closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    if options.variant.fence == Some(Finish::Next) {
+        closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    }
     if !closing.is_empty() || !leading.is_empty() {
         context.arrivals = context.buffer("arrivals".into(), Element::I32, 1);
     }
@@ -135,6 +137,11 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
             closing.remove(&SweepId(number));
         }
         context.closing = closing.get(&SweepId(number)).copied();
+        // The sweeps before are mapped, and have settled who finishes their sums.
+        leading.retain(|sweep, fence| {
+            sweep.0 != number
+                || !closing.values().any(|closed| closed == fence) && lead::worth(&context, options, *fence)
+        });
         context.leading = leading.get(&SweepId(number)).copied();
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let made = match sweep.granule {

@@ -87,7 +87,7 @@ impl Variant {
     /// Whether a part matters to some work, given the others.
     pub fn matters(&self, key: &str, work: Work) -> bool {
         let split = !matches!(self.segments, Some(0 | 1));
-        let walks = self.chunk > 1;
+        let walks = self.chunk != Some(1);
         match (work, key) {
             (Work::Point, "staged" | "unroll") => walks,
             // Tiles carry along the walk in any case.
@@ -135,6 +135,11 @@ fn walks(n: u64) -> Vec<u64> {
     powers(1, 128).into_iter().filter(|points| *points < 2 * n).collect()
 }
 
+/// What is chosen if nothing is said, then these.
+fn or_auto(values: Vec<u64>) -> impl Iterator<Item = String> {
+    std::iter::once("auto".to_string()).chain(values.into_iter().map(|value| value.to_string()))
+}
+
 fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
     // Lanes far beyond the axis have nothing to do.
     let fits = |lanes: &u64, n: u64| *lanes < 2 * n.max(32);
@@ -150,15 +155,15 @@ fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
         2 => n[1],
         _ => n[2],
     };
-    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", walks(walked))];
+    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", or_auto(walks(walked)))];
     if dims > 1 {
         parts.push(Part::new("carry", ["true", "false"]));
-        parts.push(Part::new("unroll", [1, 2]));
+        parts.push(Part::new("unroll", ["auto", "1", "2"]));
         parts.push(Part::new("staged", ["true", "false"]));
         parts.push(Part::new("early", ["true", "false"]));
     }
     if dims > 2 {
-        parts.push(Part::new("rows", [1, 2, 4]));
+        parts.push(Part::new("rows", ["auto", "1", "2", "4"]));
     }
     parts.push(Part::new("resident", ["auto", "4", "8"]));
     parts

@@ -86,7 +86,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let dims = cx.dims();
     let variant = &cx.options.variant;
     let [x, y] = if dims == 3 { variant.block } else { [variant.block[0] * variant.block[1], 1] };
-    let chunk = variant.chunk;
+    let chunk = variant.walk(cx.grid);
     let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
     if walks
         && let Some(plan) = Plan::of(cx, sweep, [x, y])?
@@ -126,7 +126,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
 
 /// One axis: every lane takes points a block apart.
 fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32, width: u32) -> Result<(), MapError> {
-    let chunk = eval.cx.options.variant.chunk as i64;
+    let chunk = eval.cx.options.variant.walk(eval.cx.grid) as i64;
     let letter = eval.cx.letters()[0];
     let lanes = fold::int(i64::from(x));
     let step = (chunk > 1).then(|| eval.open_loop("step"));
@@ -169,7 +169,7 @@ fn walk(
         eval.frame.own.push(var);
         guards.push((axis, var, cx.size(axis).is_multiple_of(u64::from(count * each))));
     }
-    let (n, chunk) = (cx.size(last), cx.options.variant.chunk.min(cx.size(last)));
+    let (n, chunk) = (cx.size(last), cx.options.variant.walk(cx.grid).min(cx.size(last)));
     inside(eval, &guards, |eval| {
         if chunk == 1 {
             let k = eval.b.bind_here(cx.letters()[last], blocks.tile(1));
@@ -192,8 +192,8 @@ fn walk(
         wide::points(eval, sums, width)?;
         eval.end_step(&carried);
         let kind = match cx.options.variant.unroll {
-            0 | 1 => LoopKind::Sequential,
-            n => LoopKind::Unroll(n),
+            None | Some(0 | 1) => LoopKind::Sequential,
+            Some(n) => LoopKind::Unroll(n),
         };
         eval.close_loop(k, first, end, 1, kind);
         Ok(())

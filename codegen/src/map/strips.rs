@@ -49,7 +49,7 @@ pub(super) fn kernel(
         return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
     }
     let tiles = layout.size.div_ceil(u64::from(block));
-    let steps = variant.chunk.min(tiles);
+    let steps = variant.passes().min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
     grid_fits(&blocks)?;
     let words = words(strip.into());

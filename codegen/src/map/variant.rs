@@ -8,14 +8,16 @@ use crate::math::{Grid, Space};
 pub struct Variant {
     /// CUDA: lanes of a block along the two fastest lane axes.
     pub block: [u32; 2],
-    /// CUDA: points of the last axis that a lane walks through.
-    pub chunk: u64,
+    /// CUDA: points of the last axis that a lane walks through, of rows of a matrix passes; none leaves it to how many blocks
+    /// run together.
+    pub chunk: Option<u64>,
     /// CUDA, a lane per line: lanes of a block along the two remaining axes.
     pub line_block: [u32; 2],
     /// CUDA, point sweeps: values met again along the walk stay in registers.
     pub carry: bool,
-    /// CUDA, point sweeps: points of the walk that a lane has in hand at a time.
-    pub unroll: u32,
+    /// CUDA, point sweeps: points of the walk that a lane has in hand at a time; none is two with tiles on long walks where
+    /// few vectors are read, else one.
+    pub unroll: Option<u32>,
     /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
     /// saves readings.
     pub staged: Option<bool>,
@@ -40,7 +42,7 @@ pub struct Variant {
     /// CUDA, point sweeps that read nothing beside their points: neighbours along the fastest axis, 1, 2 or 4, that a lane
     /// loads and stores as a vector, where that divides the axis.
     pub vector: u32,
-    /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none but in f32 with tiles.
+    /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none without tiles.
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
@@ -87,7 +89,7 @@ pub enum Finish {
 const ENOUGH_BLOCKS: u64 = 1056;
 /// Points of a walk at most: its two ends are read by the neighbours too, which long walks make up for.
 const MOST_POINTS: u64 = 64;
-/// Blocks with tiles that run together: four on each of 132 multiprocessors. A few more would run alone at the end.
+/// Blocks that run together: four on each of 132 multiprocessors. A few more would run alone at the end.
 const TOGETHER: u64 = 528;
 /// Points of a walk in three dimensions at least.
 const LEAST_POINTS: u64 = 4;
@@ -103,26 +105,12 @@ impl Variant {
     pub fn for_grid(target: Target, grid: &Grid) -> Variant {
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
         let block = block(size(0), if grid.axes.len() > 2 { size(1) } else { 1 });
-        let tiles = match grid.axes.len() {
-            1 => size(0).div_ceil(u64::from(block[0])),
-            2 => size(0).div_ceil(u64::from(block[0])),
-            _ => size(0).div_ceil(u64::from(block[0])) * size(1).div_ceil(u64::from(block[1])),
-        };
-        let walked = if grid.axes.len() == 1 { tiles } else { size(grid.axes.len() - 1) };
-        let chunks = match grid.axes.len() {
-            1 => ENOUGH_BLOCKS,
-            2 => ENOUGH_BLOCKS.div_ceil(tiles),
-            // Tiles of two rows a lane, all of them at a time.
-            _ => TOGETHER / tiles.div_ceil(2),
-        };
-        let chunks = chunks.min(walked).max(1);
-        let least = if grid.axes.len() == 3 { LEAST_POINTS.min(walked) } else { 1 };
         Variant {
             block,
-            chunk: walked.div_ceil(chunks).clamp(least, MOST_POINTS),
+            chunk: None,
             line_block: [64, 1],
             carry: true,
-            unroll: 1,
+            unroll: None,
             staged: None,
             rows: None,
             early: true,
@@ -156,19 +144,49 @@ impl Variant {
             Space::Rows(rows) => {
                 let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
                 let row_once = target == Target::Cuda && rows.layout.reads_once();
-                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), row_once, ..usual }
+                let chunk = Some((tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS));
+                Variant { chunk, row_once, ..usual }
             }
         }
+    }
+
+    /// Points of the last axis that a lane walks through; on one axis, points a block apart.
+    pub fn walk(&self, grid: &Grid) -> u64 {
+        if let Some(chunk) = self.chunk {
+            return chunk;
+        }
+        let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
+        let [x, y] = self.block.map(u64::from);
+        let dims = grid.axes.len();
+        let tiles = match dims {
+            1 => size(0).div_ceil(x * y),
+            2 => size(0).div_ceil(x * y),
+            _ => size(0).div_ceil(x) * size(1).div_ceil(y),
+        };
+        let walked = if dims == 1 { tiles } else { size(dims - 1) };
+        let chunks = match dims {
+            1 => ENOUGH_BLOCKS,
+            2 => ENOUGH_BLOCKS.div_ceil(tiles),
+            _ => TOGETHER / tiles.div_ceil(2),
+        };
+        let chunks = chunks.min(walked).max(1);
+        let least = if dims == 3 { LEAST_POINTS.min(walked) } else { 1 };
+        walked.div_ceil(chunks).clamp(least, MOST_POINTS)
+    }
+
+    /// Passes over rows of a matrix that a block makes.
+    pub(super) fn passes(&self) -> u64 {
+        self.chunk.unwrap_or(1)
     }
 
     /// Changes one shape: a key of [`Variant`]'s text form and its value, as in `block`, `64x4` or `segments`, `auto`.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "block" => self.block = pair(key, value)?,
-            "chunk" => self.chunk = number(key, value)?,
+            "chunk" => self.chunk = optional(key, value)?,
             "line_block" => self.line_block = pair(key, value)?,
             "carry" => self.carry = number(key, value)?,
-            "unroll" => self.unroll = number(key, value)?,
+            "unroll" => self.unroll = optional(key, value)?,
             "staged" => self.staged = optional(key, value)?,
             "rows" => self.rows = optional(key, value)?,
             "shared" => self.shared = optional(key, value)?,
@@ -210,10 +228,10 @@ impl Variant {
         let staged = self.staged.map_or("auto".to_string(), |staged| staged.to_string());
         vec![
             ("block", format!("{}x{}", self.block[0], self.block[1])),
-            ("chunk", self.chunk.to_string()),
+            ("chunk", self.chunk.map_or("auto".to_string(), |n| n.to_string())),
             ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
             ("carry", self.carry.to_string()),
-            ("unroll", self.unroll.to_string()),
+            ("unroll", auto(self.unroll)),
             ("staged", staged),
             ("rows", auto(self.rows)),
             ("early", self.early.to_string()),
@@ -280,7 +298,7 @@ impl Variant {
         if self.row_strips.is_some_and(|n| n > 64) {
             return Err(MapError::Variant("a lane reads at most 64 entries of a strip".into()));
         }
-        if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {
+        if self.chunk == Some(0) || self.simd == 0 || self.tile.contains(&0) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));
         }
         Ok(())

@@ -56,6 +56,14 @@ impl Case {
         self
     }
 
+    /// A row with a term that reads no unknown.
+    pub fn source(mut self) -> Case {
+        let row = &mut self.operator.rows[0].value;
+        let value = std::mem::replace(row, Expr::Number(0.0));
+        *row = Expr::Binary(crate::math::BinaryOp::Sub, Box::new(value), Box::new(Expr::Number(3.0)));
+        self
+    }
+
     /// The graph.
     pub fn graph(&self) -> Graph {
         let input = Input {

@@ -42,6 +42,12 @@ fn library_in_program_order() {
 }
 
 #[test]
+fn sources_in_rows() {
+    sound(&Case::library("pcg", Preconditioner::Line(2)).source());
+    sound(&Case::library("bicgstab", Preconditioner::Identity).source().boundary_values());
+}
+
+#[test]
 fn inner_solvers() {
     for inner in kernelwright_syntax::library::names() {
         sound(&Case::library("pcg_flexible", Preconditioner::Identity).inner(inner, 2, Preconditioner::Jacobi));

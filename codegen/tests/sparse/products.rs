@@ -142,7 +142,7 @@ fn every_sharing_of_rows_gives_the_product() {
                 agrees(&matrix, &format, Target::Cuda, Element::F64, |variant| {
                     (variant.row_lanes, variant.row_unroll) = (Some(lanes), together);
                     variant.block = [64, 1];
-                    variant.chunk = 2;
+                    variant.chunk = Some(2);
                 });
             }
         }
@@ -157,7 +157,7 @@ fn strips_of_entries_give_the_product() {
             for (items, lanes, chunk) in [(1, 32, 1), (4, 64, 2), (8, 128, 4)] {
                 let precision = if items == 4 { Element::F32 } else { Element::F64 };
                 agrees(&matrix, &format, Target::Cuda, precision, |variant| {
-                    (variant.row_strips, variant.block, variant.chunk) = (Some(items), [lanes, 1], chunk);
+                    (variant.row_strips, variant.block, variant.chunk) = (Some(items), [lanes, 1], Some(chunk));
                     variant.balanced = Some(false);
                 });
             }

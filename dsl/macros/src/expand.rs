@@ -125,17 +125,35 @@ fn data(operator: &Operator) -> TokenStream {
     }
 }
 
-/// A name of the program as a Rust identifier; a keyword of Rust becomes a raw one.
+/// A name of the program as a Rust identifier. A keyword of Rust becomes a raw one, but for the few that cannot: those
+/// take an underscore.
 fn ident(name: &str) -> Ident {
+    if matches!(name, "self" | "Self" | "super" | "crate") {
+        return Ident::new(&format!("{name}_"), Span::call_site());
+    }
     let raw = is_keyword(name);
     if raw { Ident::new_raw(name, Span::call_site()) } else { Ident::new(name, Span::call_site()) }
 }
 
+/// Keywords, with those that are only reserved.
 fn is_keyword(name: &str) -> bool {
-    const WORDS: [&str; 36] = [
+    const WORDS: [&str; 48] = [
         "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false", "fn", "for",
         "gen", "if", "impl", "in", "let", "loop", "match", "mod", "move", "mut", "pub", "ref", "return", "static",
-        "struct", "trait", "true", "type", "unsafe", "use", "where", "while", "yield",
+        "struct", "trait", "true", "type", "unsafe", "use", "where", "while", "yield", "abstract", "become", "box",
+        "do", "final", "macro", "override", "priv", "try", "typeof", "unsized", "virtual",
     ];
     WORDS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ident;
+
+    #[test]
+    fn names_of_programs_may_be_keywords_of_rust() {
+        for (name, written) in [("u", "u"), ("type", "r#type"), ("final", "r#final"), ("Self", "Self_")] {
+            assert_eq!(ident(name).to_string(), written);
+        }
+    }
 }

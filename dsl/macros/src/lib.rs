@@ -12,7 +12,8 @@ use proc_macro::TokenStream;
 /// Declares an operator: `operator! { poisson { grid cells [i: nx]; … } }`, or `operator!(file = "poisson.kw")`.
 ///
 /// Expands to a module of the operator's name with `PROGRAM`, `Sizes`, `Parameters`, `Data` where it has data arrays,
-/// and `system(sizes, parameters)`, which begins a `kernelwright::handle::System`.
+/// and `system(sizes, parameters)`, which begins a `kernelwright::handle::System`. A name that is a keyword of Rust becomes a
+/// raw identifier, `r#type`; `self`, `Self`, `super` and `crate`, which cannot, get an underscore behind them.
 #[proc_macro]
 pub fn operator(tokens: TokenStream) -> TokenStream {
     declare(Some("operator"), tokens)

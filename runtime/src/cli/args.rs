@@ -113,7 +113,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "BACKEND", default_value = "auto", value_parser = str::parse::<Choice>)]
     pub(super) backend: Choice,
     /// Tolerance, instead of the problem's.
-    #[arg(long, value_name = "X", value_parser = positive)]
+    #[arg(long, value_name = "X", value_parser = positive, allow_hyphen_values = true)]
     pub(super) tolerance: Option<f64>,
     /// Iteration limit, instead of the problem's.
     #[arg(long, value_name = "N")]
@@ -222,7 +222,7 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "NUMBER", requires = "compile", conflicts_with = "backend")]
     pub(super) architecture: Option<u32>,
     /// spmv, read: scale of the number of rows of the generated matrices, at most 100.
-    #[arg(long, value_name = "X", value_parser = scale)]
+    #[arg(long, value_name = "X", value_parser = scale, allow_hyphen_values = true)]
     pub(super) scale: Option<f64>,
     /// spmv, read: a kind of matrix, instead of all; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -264,7 +264,7 @@ pub(super) struct TuneArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) schedule: Option<String>,
     /// Time for everything: 90s, 5min, or seconds. Without it, and without --count or --exhaustive, 60s.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub(super) budget: Option<Duration>,
     /// Candidates to compile at most.
     #[arg(long, value_name = "N")]
@@ -319,7 +319,7 @@ pub(super) struct ExplainArgs {
     #[arg(long, value_enum)]
     pub(super) target: Option<TargetArg>,
     /// Copy bandwidth for predicted times, instead of a measured one.
-    #[arg(long, value_name = "GB/s", value_parser = above_zero)]
+    #[arg(long, value_name = "GB/s", value_parser = above_zero, allow_hyphen_values = true)]
     pub(super) bandwidth: Option<f64>,
     /// Also count words and operations as the paper of the model problem does.
     #[arg(long)]

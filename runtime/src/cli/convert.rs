@@ -96,9 +96,18 @@ fn save(path: &Path, target: Target, matrix: &Matrix) -> io::Result<()> {
     // Temporary files are for their owner only; this one becomes an ordinary file (the umask still applies).
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let aside = builder.tempfile_in(folder)?;
+    let aside = builder.tempfile_in(folder).map_err(|error| plain(folder, error))?;
     write(BufWriter::with_capacity(1 << 20, aside.as_file()), target, matrix)?;
     aside.persist(path).map(|_| ()).map_err(|error| error.error)
+}
+
+/// The reason without the name of the file that was to lie aside.
+fn plain(folder: &Path, error: io::Error) -> io::Error {
+    if folder.is_dir() {
+        error.kind().into()
+    } else {
+        io::Error::other(format!("there is no folder {}", folder.display()))
+    }
 }
 
 fn write(mut file: impl Write, target: Target, matrix: &Matrix) -> io::Result<()> {

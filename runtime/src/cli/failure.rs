@@ -58,12 +58,16 @@ impl Failure {
             Failure::Program(diagnostics) => eprint!("{diagnostics}"),
             other => eprintln!("error: {}", other.text()),
         }
+        self.say(out);
+        ExitCode::from(self.status())
+    }
+
+    fn say(&self, out: &mut Out) {
         if out.is_json() {
             // The status already says that something is wrong; a closed pipe adds nothing.
             let _ = out.object(&self.object());
             let _ = out.flush();
         }
-        ExitCode::from(self.status())
     }
 
     fn text(&self) -> String {
@@ -92,6 +96,15 @@ impl Failure {
         }
         object
     }
+}
+
+/// Arguments that make no sense, which were said on standard error: the object of `--json`, and the exit status.
+pub(super) fn misused(error: &clap::Error, json: bool) -> ExitCode {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let failure = Failure::Usage(first.trim_start_matches("error: ").trim().to_string());
+    failure.say(&mut Out::new(json));
+    ExitCode::from(failure.status())
 }
 
 /// Diagnostics as a list of objects.

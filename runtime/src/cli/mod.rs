@@ -57,7 +57,12 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version go to standard output; a closed pipe there is nobody's fault.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+            if !error.use_stderr() {
+                return ExitCode::SUCCESS;
+            }
+            // What the arguments mean is not known, but whether they ask for an object is.
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            return failure::misused(&error, json);
         }
     };
     let mut out = Out::new(cli.json);

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use kernelwright_codegen::math::Standing;
+use kernelwright_codegen::math_eval::Evaluator;
+use kernelwright_syntax::program::{NullSpace, Problem};
 use serde_json::json;
 
 use super::args::SolveArgs;
@@ -14,23 +16,26 @@ use super::arrays::{self, Format};
 use super::failure::{Failure, NOT_CONVERGED};
 use super::out::Out;
 use super::progress::{Line, interrupt_flag};
-use super::verify::fact_name;
+use super::verify::{fact_name, inputs as values_of, not_finite, not_in_null_space};
 use super::{compile, march, report, source};
 use crate::load::Loaded;
 use crate::outputs::{history, plot};
 use crate::pipeline;
-use crate::solve::{Inputs, Limits, Report, Solver};
+use crate::solve::{Inputs, Limits, Outcome, Report, Solver};
+
+/// Unknowns of a problem whose coefficients are looked at one by one, after a solve that failed.
+const LOOKED_AT: usize = 1 << 20;
 
 pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
+    // What is wrong with the command line should not show after an hour of solving.
+    let files = [&args.out, &args.history, &args.plot, &args.probes, &args.checkpoint];
+    files.into_iter().flatten().try_for_each(|path| writable(path))?;
     let source = source(&args.run.compile.program, args.run.place())?;
     if let Some(run) = march::chosen(&source.loaded, args.run.compile.program.problem.as_deref())? {
         return march::run(&source.loaded, run, args, out);
     }
     march::refuse_for_operators(args)?;
-    // What is wrong with the command line should not show after an hour of solving.
     args.out.as_deref().map(Format::of).transpose()?;
-    let files = [&args.out, &args.history, &args.plot];
-    files.into_iter().flatten().try_for_each(|path| writable(path))?;
     let mut solver = compile(&source, &args.run)?;
     warn_of_refuted(&source.loaded, &solver)?;
     solver.measure_copy_bandwidth()?;
@@ -58,7 +63,11 @@ pub(super) fn run(args: &SolveArgs, out: &mut Out) -> Result<u8, Failure> {
     if let Some(guess) = &guess {
         inputs = inputs.guess(guess);
     }
-    let result = watched(&mut solver, &inputs)?;
+    let mut result = watched(&mut solver, &inputs)?;
+    if source.system.is_none() {
+        let cause = cause(&source.loaded, solver.problem(), &result)?;
+        result.detail = cause.or(result.detail);
+    }
     let precision = solver.problem().precision;
     report::text(out, &solver, &result)?;
     let mut object = report::object(&solver, &result);
@@ -99,7 +108,22 @@ fn warn_of_refuted(loaded: &Loaded, solver: &Solver) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Solves with a progress line, until it ends or Ctrl-C.
+/// What of the operator explains that a solve failed, where the problem is small enough to look: a row that is not finite,
+/// or a null space that it does not have.
+fn cause(loaded: &Loaded, problem: &Problem, result: &Report) -> Result<Option<String>, Failure> {
+    let operator = &loaded.program.operators[problem.operator];
+    let finite = result.outcome != Outcome::NotFinite;
+    let nothing = if finite { operator.nullspace != Some(NullSpace::Constant) } else { result.detail.is_some() };
+    let unknowns = problem.sizes.iter().product::<usize>() * operator.unknowns.len();
+    if result.outcome.is_converged() || nothing || unknowns > LOOKED_AT {
+        return Ok(None);
+    }
+    let lowered = pipeline::operator(&loaded.program, problem)?;
+    let (params, data) = values_of(loaded, problem)?;
+    let Ok(evaluator) = Evaluator::new(&lowered, &params, &data) else { return Ok(None) };
+    Ok(if finite { not_in_null_space(&evaluator) } else { not_finite(&evaluator) })
+}
+
 /// The folder of a file to be written is there.
 fn writable(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -109,6 +133,7 @@ fn writable(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Solves with a progress line, until it ends or Ctrl-C.
 fn watched(solver: &mut Solver, inputs: &Inputs) -> Result<Report, Failure> {
     let stop = interrupt_flag();
     let mut line = Line::new();

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 
 use kernelwright_codegen::math::{KnownFact, Standing};
 use kernelwright_codegen::math_eval::{Evaluator, Matrix};
-use kernelwright_syntax::program::{Fact, Problem, Program};
+use kernelwright_syntax::program::{Fact, NullSpace, Problem, Program};
 use serde_json::{Value, json};
 
 use super::args::VerifyArgs;
@@ -43,6 +43,9 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Out) -> Result<u8, Failure> {
     }
     let (params, data) = inputs(loaded, &problem)?;
     let evaluator = Evaluator::new(&operator, &params, &data).map_err(|error| Failure::Internal(error.to_string()))?;
+    if let Some(text) = not_finite(&evaluator) {
+        return Err(Failure::Input(format!("problem `{}`: {text}", problem.name)));
+    }
     let matrix = evaluator.matrix();
     let findings = Findings::of(&matrix);
     let facts = pipeline::facts(loaded, &problem, &operator)?;
@@ -51,9 +54,14 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Out) -> Result<u8, Failure> {
         save(path, &matrix, &loaded.program, &problem)?;
     }
     text(out, &loaded.program, &problem, &findings, &facts, &|n| evaluator.name(n))?;
-    refuted.iter().try_for_each(|fact| out.line(format!("REFUTED: the operator is claimed {}", fact_name(*fact))))?;
-    out.object(&object(&loaded.program, &problem, &findings, &facts, &refuted))?;
-    Ok(if refuted.is_empty() { 0 } else { WRONG_INPUT })
+    let declared = loaded.program.operators[problem.operator].nullspace == Some(NullSpace::Constant);
+    let null_space = declared.then(|| not_in_null_space(&evaluator)).flatten();
+    let claims = refuted.iter().map(|fact| format!("the operator is claimed {}", fact_name(*fact)));
+    claims.chain(null_space.clone()).try_for_each(|text| out.line(format!("REFUTED: {text}")))?;
+    let mut object = object(&loaded.program, &problem, &findings, &facts, &refuted);
+    object["null_space_refuted"] = json!(null_space.is_some());
+    out.object(&object)?;
+    Ok(if refuted.is_empty() && null_space.is_none() { 0 } else { WRONG_INPUT })
 }
 
 /// The problem with small sizes, but for those the user sets.
@@ -71,12 +79,36 @@ fn small(source: &Source, args: &VerifyArgs) -> Result<Problem, Failure> {
     Ok(builder.chosen()?.1)
 }
 
-fn inputs(loaded: &Loaded, problem: &Problem) -> Result<(Vec<f64>, Vec<Vec<f64>>), Failure> {
+/// Parameters and arrays of a problem.
+pub(super) fn inputs(loaded: &Loaded, problem: &Problem) -> Result<(Vec<f64>, Vec<Vec<f64>>), Failure> {
     let params = problem.parameters();
     let operator = &loaded.program.operators[problem.operator];
     let context = Context { operator, problem, params: &params, folder: &loaded.folder };
     let data: Result<Vec<Vec<f64>>, String> = (0..operator.data.len()).map(|n| context.data(n)).collect();
     Ok((params.clone(), data.map_err(Failure::Input)?))
+}
+
+/// The first row with a coefficient or source that is not finite, if there is one.
+pub(super) fn not_finite(evaluator: &Evaluator) -> Option<String> {
+    let first = |values: &[f64]| values.iter().position(|value| !value.is_finite());
+    let ones = vec![1.0; evaluator.unknowns()];
+    if let Some(row) = first(&evaluator.magnitude(&ones)) {
+        return Some(format!("a coefficient in the row of {} is not finite", evaluator.name(row)));
+    }
+    let row = first(&evaluator.affine_part())?;
+    Some(format!("what the row of {} adds to the right-hand side is not finite", evaluator.name(row)))
+}
+
+/// How constants fail to be in the null space, if they do.
+pub(super) fn not_in_null_space(evaluator: &Evaluator) -> Option<String> {
+    let points = evaluator.points();
+    let inside = |n: usize| if evaluator.active()[n % points] { 1.0 } else { 0.0 };
+    let ones: Vec<f64> = (0..evaluator.unknowns()).map(inside).collect();
+    let (rows, scale) = (evaluator.linear(&ones), evaluator.magnitude(&ones));
+    let largest = scale.iter().copied().fold(0.0, f64::max);
+    let row = rows.iter().position(|value| value.abs() > 1e-10 * largest)?;
+    let name = evaluator.name(row);
+    Some(format!("`nullspace constant` is declared, but the row of {name} does not map constants to zero"))
 }
 
 /// Claims that the numbers contradict.

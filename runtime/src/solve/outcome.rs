@@ -18,7 +18,7 @@ pub enum Outcome {
     IndefiniteOperator,
     /// The preconditioner has a direction of non-positive energy.
     IndefinitePreconditioner,
-    /// A quantity the loop divides by vanished.
+    /// A quantity the loop divides by vanished, or what it carries on parted from what that stands for.
     Breakdown,
     /// The iteration moves away from the solution.
     Diverged,
@@ -81,7 +81,7 @@ pub struct Report {
     pub attainable: Option<f64>,
     /// What the measure is compared with.
     pub bound: f64,
-    /// The measure at every check, from iteration 0 on.
+    /// The measure at the last check of every iteration, from iteration 0 on.
     pub history: Vec<f64>,
     /// How often the loop was started over from its solution because the true residual missed the bound.
     pub restarts: u32,

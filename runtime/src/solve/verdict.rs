@@ -8,6 +8,8 @@ use super::outcome::Outcome;
 /// A true measure within this factor of what rounding allows counts as attained when starting over gained nothing: the
 /// estimate bounds the rounding errors from a sum of magnitudes and is good to a small factor only.
 pub(super) const NEAR_ATTAINABLE: f64 = 4.0;
+/// Beyond this factor rounding explains nothing: what the loop calls its residual is not that of its solution.
+const FAR: f64 = 1e6;
 /// Starting over is worth another try when the true measure fell by this factor.
 pub(super) const GAIN: f64 = 0.5;
 
@@ -85,6 +87,9 @@ impl Verdict {
         self.best = self.best.min(truth.measure);
         let hopeless = self.without_gain > 1 || truth.measure <= NEAR_ATTAINABLE * truth.attainable;
         if self.without_gain > 0 && hopeless {
+            if truth.attainable > 0.0 && truth.measure > FAR * truth.attainable {
+                return Next::End(Outcome::Breakdown, Some(MISTAKEN.to_string()));
+            }
             return end(attainable(self.single));
         }
         self.restarts += 1;
@@ -93,6 +98,8 @@ impl Verdict {
 }
 
 const PARTED: &str = "a predicted scalar parted from the one it stands for";
+const MISTAKEN: &str = "the loop finds its test met, but the residual computed from its solution stays far above what \
+                        rounding explains: what it adds to u and what it takes from the residual differ";
 const NOT_VERIFIED: &str = "the solver declares no residual, so the claim was not verified";
 pub(super) const INCOMPATIBLE: &str = "the operator is singular and the right-hand side is not in its range; \
                             subtract its mean, or give the operator a zero-order term or a Dirichlet side";

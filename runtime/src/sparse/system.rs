@@ -59,6 +59,12 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
     if rows == 0 {
         return Err(Error::Input("a matrix without rows is no system of equations".to_string()));
     }
+    for (option, text) in [("--solver", &choices.solver), ("--preconditioner", &choices.preconditioner)] {
+        if !is_call(text) {
+            let text = format!("{option} `{text}`: a name is expected, with parameters in brackets if there are any");
+            return Err(Error::Usage(text));
+        }
+    }
     let precision = choices.precision.word();
     let own = declarations.map_or("", |loaded| loaded.text.as_str());
     let Choices { solver, preconditioner, tolerance, iterations, .. } = choices;
@@ -100,6 +106,17 @@ fn said(error: &LoadError) -> String {
         None => wrong.message.clone(),
     };
     diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a text can only be read as one expression: it is put into a program.
+fn is_call(text: &str) -> bool {
+    let depth = text.chars().try_fold(0_u32, |depth, c| match c {
+        '(' => Some(depth + 1),
+        ')' => depth.checked_sub(1),
+        ';' | '{' | '}' | '[' | ']' | '"' | '\n' => None,
+        _ => Some(depth),
+    });
+    depth == Some(0) && !text.contains("//") && !text.contains("/*") && !text.trim().is_empty()
 }
 
 fn has_lines(preconditioner: &Preconditioner) -> bool {

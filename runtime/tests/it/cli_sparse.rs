@@ -146,6 +146,12 @@ fn what_cannot_be_solved_is_said() {
     assert!(ran.status == 1 && ran.err.contains("this matrix is 1 x 2"), "{}", ran.err);
     let ran = solve(&path, &["--format", "csc"]);
     assert!(ran.status == 2 && ran.err.contains("no format is called `csc`"), "{}", ran.err);
+    let ran = solve(&path, &["--solver", "nope"]);
+    assert!(ran.status == 1 && ran.err.starts_with("error: there is no solver `nope`"), "{}", ran.err);
+    for text in ["chebyshev(lower=", "pcg; tolerance 1", "cg)", ""] {
+        let ran = solve(&path, &["--solver", text]);
+        assert!(ran.status == 2 && ran.err.contains("a name is expected"), "{text}: {}", ran.err);
+    }
     let ran = run(&["solve"]);
     assert_eq!(ran.status, 2, "a program or a matrix");
     let negative = system(20).replace("\n5 5 4.625\n", "\n5 5 -9\n");

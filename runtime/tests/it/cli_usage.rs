@@ -43,6 +43,24 @@ fn wrong_usage_is_two() {
 }
 
 #[test]
+fn what_is_wrong_with_an_argument_is_said_in_both_ways() {
+    let poisson = example("poisson_2d.kw");
+    let cases = [
+        (["solve", "--tolerance", "-1"], "it is zero or greater"),
+        (["explain", "--bandwidth", "-5"], "greater than zero"),
+        (["tune", "--budget", "-3s"], "is no time"),
+        (["solve", "--frob", "1"], "unexpected argument '--frob'"),
+    ];
+    for (args, reason) in cases {
+        let ran = run(&[&args[..], &[&poisson, "--json"]].concat());
+        let object = ran.json();
+        let message = object["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!((ran.status, &object["error"]["kind"]), (2, &"usage".into()), "{args:?}");
+        assert!(ran.err.contains(reason) && message.contains(reason), "{args:?}: {} {message}", ran.err);
+    }
+}
+
+#[test]
 fn a_missing_or_broken_program_is_one() {
     let folder = folder("cli_broken");
     let broken = file(&folder, "broken.kw", "operator a { grid cells [i: n]; apply u => u + v; }\nsolver {");
@@ -52,6 +70,8 @@ fn a_missing_or_broken_program_is_one() {
         assert!(ran.err.contains("error"), "{}", ran.err);
     }
     let ran = run(&["solve", &example("poisson_2d.kw"), "--out", "no_such_folder/u.npy"]);
+    assert!(ran.status == 1 && ran.err.contains("there is no folder no_such_folder"), "{}", ran.err);
+    let ran = run(&["solve", &example("cavity.kw"), "--checkpoint", "no_such_folder/c"]);
     assert!(ran.status == 1 && ran.err.contains("there is no folder no_such_folder"), "{}", ran.err);
     let bytes = folder.join("latin.kw");
     std::fs::write(&bytes, [0xe9, 0x0a]).expect("a file of the target directory");

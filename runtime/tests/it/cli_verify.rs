@@ -48,6 +48,42 @@ fn a_claim_that_numbers_contradict_is_an_error() {
 }
 
 #[test]
+fn a_coefficient_that_is_not_finite_is_named() {
+    let text = |row: &str| {
+        format!(
+            "operator o {{ grid cells [i: n]; data k[i] outside mirror; apply u => {row}; boundary i: periodic; }}
+            problem p {{ operator o(n = 8); data k = if i == 3 {{ 0 }} else {{ 1 }}; rhs 1; solver bicgstab; }}"
+        )
+    };
+    let cases = [
+        ("3*u - u[i+1]*k*k[i+1]/(k*k[i+1])", "a coefficient in the row of u(2) is not finite"),
+        ("3*u + 1/k", "what the row of u(3) adds to the right-hand side is not finite"),
+    ];
+    for (row, expected) in cases {
+        let program = file(&folder("cli_verify_finite"), "o.kw", &text(row));
+        let ran = run(&["verify", &program]);
+        assert!(ran.status == 1 && ran.err.contains(expected), "{row}: {}", ran.err);
+        let ran = run(&["solve", &program, "--backend", "interp"]);
+        assert!(ran.status == 3 && ran.out.contains(expected), "{row}: {}", ran.out);
+    }
+}
+
+#[test]
+fn a_null_space_that_is_not_there_is_an_error() {
+    let text = "operator o { grid cells [i: n]; apply u => 2.5*u - u[i+1] - u[i-1]; boundary i: periodic;
+        nullspace constant; }
+        problem p { operator o(n = 8); rhs i - 3.5; solver cg; }";
+    let program = file(&folder("cli_verify_null_space"), "o.kw", text);
+    let expected = "`nullspace constant` is declared, but the row of u(0) does not map constants to zero";
+    let ran = run(&["verify", &program]);
+    assert!(ran.status == 1 && ran.out.contains(expected), "{}", ran.out);
+    let side = text.replace("i - 3.5", "1");
+    let program = file(&folder("cli_verify_null_space"), "o.kw", &side);
+    let ran = run(&["solve", &program, "--backend", "interp"]);
+    assert!(ran.status == 3 && ran.out.contains(expected), "{}", ran.out);
+}
+
+#[test]
 fn too_large_a_probe_is_refused() {
     let ran = run(&["verify", &example("poisson_2d.kw"), "--set", "nx=100", "--set", "ny=100"]);
     assert_eq!(ran.status, 2);

@@ -99,6 +99,14 @@ fn a_claim_the_residual_refutes_is_not_convergence() {
 }
 
 #[test]
+fn a_claim_that_rounding_does_not_explain_is_no_attainable_accuracy() {
+    let faults = Faults { quantum: 1.0 / 16.0, attainable: 1e-9, ..Faults::default() };
+    let (report, _) = solve(faults, 1e-6, 500);
+    assert_eq!(report.outcome, Outcome::Breakdown);
+    assert!(report.detail.expect("says why").contains("far above what rounding explains"));
+}
+
+#[test]
 fn a_residual_at_what_rounding_allows_ends_at_once() {
     let faults = Faults { quantum: 1.0 / 16.0, attainable: 1.0, ..Faults::default() };
     let (report, _) = solve(faults, 1e-6, 500);

@@ -14,11 +14,11 @@ use crate::cli::{example, run};
 fn text(rest: &str) -> Loaded {
     let operator = "operator diffusion {
         grid cells [i: nx, j: ny];
-        param m = 0.1; param wall = 0;
+        param m = 0.1; param wall = 0; param heat = 0;
         data kappa[i, j];
         flux X[i+1/2] = (kappa + kappa[i+1])/2*(u[i+1] - u);
-        flux Y[j+1/2] = u[j+1] - u;
-        apply u => m*u - (div(X) + div(Y));
+        flux Y[j+1/2] = u[j+1] - u + heat*j/8;
+        apply u => m*u - (div(X) + div(Y)) - heat*(1 + i);
         boundary i: no_flux; boundary j: dirichlet(wall);
     }";
     let problem = format!("problem p {{ operator diffusion(nx = 9, ny = 8{rest} }}");
@@ -62,7 +62,7 @@ fn every_solver_of_the_library_reaches_what_f32_cannot() {
     ];
     for (solver, preconditioner) in solvers {
         let rest = format!(
-            ", m = 0.5, wall = 2); data kappa = 1 + i/4; rhs 1 + i*j; solver {solver}; preconditioner {preconditioner};
+            ", m = 0.5, wall = 2, heat = 3); data kappa = 1 + i/4; rhs 1 + i*j; solver {solver}; preconditioner {preconditioner};
             tolerance 1e-11; iterations 3000;"
         );
         let loaded = text(&rest);

@@ -65,6 +65,15 @@ fn unary(cursor: &mut Cursor<'_>) -> Parse<Grown> {
 }
 
 fn primary(cursor: &mut Cursor<'_>) -> Parse<Grown> {
+    let value = operand(cursor)?;
+    if let Token::Open('[', _) = cursor.peek() {
+        let error = Diagnostic::new("syntax", cursor.span(), "only a name takes a position or component in brackets");
+        return cursor.fail(error.help("name the value with `let` and write `name[…]`"));
+    }
+    Ok(value)
+}
+
+fn operand(cursor: &mut Cursor<'_>) -> Parse<Grown> {
     let span = cursor.span();
     match cursor.peek() {
         Token::Number(text, value) => number(cursor, text, *value).map(|kind| (Expr { kind, span }, 0)),

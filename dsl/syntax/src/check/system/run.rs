@@ -346,10 +346,10 @@ impl<'a> Build<'a> {
             };
             let value = &argument.value;
             match key.text.as_str() {
-                "n" => cells = [whole(value, "a number of cubes", 1..=MOST_CELLS, self.errors); 3],
+                "n" => cells = [Some(whole(value, "a number of cubes", 1..=MOST_CELLS, self.errors)?); 3],
                 "nx" | "ny" | "nz" => {
                     let axis = usize::from(key.text.as_bytes()[1] - b'x');
-                    cells[axis] = whole(value, "a number of cubes", 1..=MOST_CELLS, self.errors);
+                    cells[axis] = Some(whole(value, "a number of cubes", 1..=MOST_CELLS, self.errors)?);
                 }
                 "low" => low = self.corner(value)?,
                 "high" => high = self.corner(value)?,

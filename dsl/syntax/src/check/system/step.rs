@@ -107,7 +107,10 @@ impl Build<'_> {
                 Some(register) if self.set[register] => {
                     Some(Combination { terms: vec![(register, factor)], rate: 0.0 })
                 }
-                _ => self.fail(expr.span, &format!("`{name}` is read before it has a value"), "assign it first"),
+                _ => {
+                    let help = "assign it first; registers do not live on from step to step";
+                    self.fail(expr.span, &format!("`{name}` is read before it has a value"), help)
+                }
             },
             Ast::Unary(Unary::Neg, inner) => self.combination(inner, -factor),
             Ast::Binary(operator @ (Binary::Add | Binary::Sub), left, right) => {
