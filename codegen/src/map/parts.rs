@@ -221,11 +221,9 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
 }
 
 fn cuda_rows(n: u64, layout: Option<&Layout>) -> Vec<Part> {
-    let (cuts, is_cut) = layout.map_or((false, false), |layout| (layout.cuts(), layout.is_cut()));
-    // What is chosen unless asked otherwise, and the other.
-    let balanced = if is_cut { ["auto", "false"] } else { ["auto", "true"] };
+    let cuts = layout.is_some_and(Layout::cuts);
     vec![
-        Part::new("balanced", balanced.into_iter().filter(|_| cuts)),
+        Part::new("balanced", ["true", "false"].into_iter().filter(|_| cuts)),
         Part::new("row_staged", ["false", "true"].into_iter().filter(|_| cuts)),
         Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         Part::new("row_unroll", ["auto", "1", "2", "4", "8", "16"]),
