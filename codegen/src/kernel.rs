@@ -35,6 +35,8 @@ pub struct Kernel {
     pub lanes: [u32; 3],
     /// Blocks a multiprocessor should hold at least (launch bounds), if it matters.
     pub resident_blocks: Option<u32>,
+    /// Iterations of a [`LoopKind::Simd`] loop that should run side by side (a power of two); none leaves it to the compiler.
+    pub simd_width: Option<u32>,
     /// Width of integers.
     pub index: IndexWidth,
     /// Variables, by [`VarId`].

@@ -19,6 +19,9 @@ impl Display for Kernel {
         if let Some(resident) = self.resident_blocks {
             write!(f, " resident {resident}")?;
         }
+        if let Some(width) = self.simd_width {
+            write!(f, " side by side {width}")?;
+        }
         writeln!(f, " {{")?;
         for buffer in &self.buffers {
             let (space, access) = (space(buffer.space), access(buffer.access));

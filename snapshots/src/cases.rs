@@ -96,7 +96,7 @@ const fn axis(target: Target, program: &'static str, set: &'static [(&'static st
 }
 
 /// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
-pub const AXES: [Axis; 21] = [
+pub const AXES: [Axis; 22] = [
     axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
     axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
     axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
@@ -107,7 +107,6 @@ pub const AXES: [Axis; 21] = [
     axis(Target::Cuda, "pressure_correction", &[("early", "false")]),
     axis(Target::Cuda, "pressure_correction", &[("shared", "0")]),
     axis(Target::Cuda, "poisson_2d", &[("fence", "own")]),
-    axis(Target::Cuda, "poisson_2d", &[("fence", "next")]),
     axis(Target::Cuda, "pressure_correction", &[("line_block", "32x4"), ("segments", "1")]),
     axis(Target::Cuda, "pressure_correction", &[("segments", "4")]),
     axis(Target::Cuda, "pressure_correction", &[("columns", "8")]),
@@ -119,6 +118,8 @@ pub const AXES: [Axis; 21] = [
     axis(Target::Cuda, "poisson_2d", &[("fence_lanes", "64"), ("fence", "own")]),
     axis(Target::Cuda, "pressure_correction", &[("vector", "2")]),
     axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
+    axis(Target::Host, "poisson_2d", &[("unroll", "2"), ("tile", "5x1")]),
+    axis(Target::Host, "poisson_2d", &[("width", "8")]),
     axis(Target::Host, "pressure_correction", &[("simd", "16")]),
     axis(Target::Host, "pressure_correction", &[("ahead", "3")]),
 ];

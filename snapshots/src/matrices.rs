@@ -38,11 +38,14 @@ pub fn cases() -> Vec<Golden> {
         ("row_lanes", "sell_c_sigma"),
         ("row_unroll", "csr"),
         ("row_strips", "csr"),
+        ("row_staged", "csr"),
         ("balanced", "csr"),
         ("row_once", "sell_delta"),
     ] {
-        let value = if matches!(set, "balanced" | "row_once") { "true" } else { "4" };
-        let kernels = product(&conjugate_gradients(&stored(name)), Precision::F64, &[(set, value)]);
+        let value = if matches!(set, "balanced" | "row_once" | "row_staged") { "true" } else { "4" };
+        let parts = [(set, value), ("balanced", "true")];
+        let parts = if set == "row_staged" { &parts[..] } else { &parts[..1] };
+        let kernels = product(&conjugate_gradients(&stored(name)), Precision::F64, parts);
         let description = format!("the product of CG in {name}, {set} {value}");
         all.push(golden(&format!("{name}.{set}.cu"), &description, Target::Cuda, kernels));
     }

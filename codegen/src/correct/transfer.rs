@@ -41,6 +41,7 @@ impl Transfer {
             grid: [1; 3],
             lanes: [1; 3],
             resident_blocks: None,
+            simd_width: None,
             index: if wide { IndexWidth::I64 } else { IndexWidth::I32 },
             vars: Vec::new(),
             body: Vec::new(),

@@ -102,7 +102,7 @@ pub fn add(stored: &mut Stored, matrix: &Matrix<'_>, preconditioner: &Preconditi
                 if has(stored, &of) {
                     continue;
                 }
-                let step = |&c: &u32| f64::from(if backward { steps - c } else { c });
+                let step = |&c: &u32| if backward { steps - c } else { c };
                 let step = colours.iter().map(step).collect();
                 let part = triangle(matrix, &colours, *relaxation, backward);
                 push(stored, of, part, "csr", Some(step))?;
@@ -133,7 +133,7 @@ fn push(
     of: Derived,
     mut rows: Compressed,
     format: &str,
-    mut step: Option<Vec<f64>>,
+    mut step: Option<Vec<u32>>,
 ) -> Result<(), FormatError> {
     if let Some(order) = &stored.order {
         rows = Compressed::moved(&rows.view(rows.rows()), order);
@@ -142,8 +142,14 @@ fn push(
     let format = library::format(format).expect("invariant: the library's formats are declared");
     let mut made = store(&format, &rows.view(rows.rows()), Options { basis: Basis::Given, diagonal: false })?;
     if let Some(step) = step {
-        made.layout.arrays.push(Array { role: Role::Step, kind: Kind::Real, len: made.layout.size });
-        made.contents.push(Contents::Real(step));
+        // Every product of a sweep reads all of them.
+        let narrow: Result<Vec<u16>, _> = step.iter().map(|&step| u16::try_from(step)).collect();
+        let (kind, contents) = match narrow {
+            Ok(step) => (Kind::U16, Contents::U16(step)),
+            Err(_) => (Kind::U32, Contents::U32(step)),
+        };
+        made.layout.arrays.push(Array { role: Role::Step, kind, len: made.layout.size });
+        made.contents.push(contents);
     }
     stored.contents.append(&mut made.contents);
     stored.companions.push(Companion { of, layout: made.layout });

@@ -245,21 +245,32 @@ impl<'m> Writer<'m> {
             }
         }
         if self.layout.cuts() {
-            self.tile_rows();
+            self.cuts();
         }
     }
 
-    /// The row of every so many entries; of those that begin at a place the one that is not empty.
-    fn tile_rows(&mut self) {
-        let last = self.places.slots.iter().rposition(|&n| n > 0).unwrap_or(0);
-        let mut row = 0;
-        for tile in 0..self.layout.entries.div_ceil(layout::TILE) {
-            while self.places.chunk_start[row + 1] <= tile * layout::TILE {
-                row += 1;
-            }
-            self.put(Role::TileRow, tile as usize, row as u64);
+    /// What products that are cut by entries know of rows: where they begin, those of tiles, and which have entries.
+    fn cuts(&mut self) {
+        let (tile, word) = (layout::TILE, layout::HEADS);
+        let entries = self.layout.entries;
+        let mut heads = vec![0; self.layout.array(Role::Head).map_or(0, |(_, array)| array.len as usize)];
+        let mut begin = |entry: u64| heads[(entry / word) as usize] |= 1_u16 << (entry % word);
+        let (mut filled, mut tile_row) = (Vec::new(), Vec::new());
+        for (row, ends) in self.places.chunk_start.windows(2).enumerate().filter(|(_, ends)| ends[0] < ends[1]) {
+            begin(ends[0]);
+            tile_row.resize(ends[1].div_ceil(tile) as usize, filled.len() as u64);
+            filled.push(row as u64);
         }
-        self.put(Role::TileRow, self.layout.entries.div_ceil(layout::TILE) as usize, last as u64);
+        begin(entries);
+        tile_row.push(filled.len() as u64);
+        for (role, values) in [(Role::TileRow, tile_row), (Role::Filled, filled)] {
+            if let Some(array) = self.array(role) {
+                values.into_iter().enumerate().for_each(|(at, value)| array.set(at, value));
+            }
+        }
+        if let Some(array) = self.array(Role::Head) {
+            *array = Contents::U16(heads);
+        }
     }
 
     /// The given row that is row `row` of the stored matrix.

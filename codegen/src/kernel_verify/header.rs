@@ -61,6 +61,11 @@ fn launch(report: &mut Report<'_>) {
         let text = format!("{resident} blocks of {lanes} lanes; a multiprocessor holds {MULTIPROCESSOR_LANES} lanes");
         report.error("resident blocks", text);
     }
+    if let Some(width) = kernel.simd_width
+        && (!width.is_power_of_two() || width > 64)
+    {
+        report.error("vector loops", format!("{width} iterations side by side; a power of two up to 64 is possible"));
+    }
 }
 
 fn position_limit(kernel: &Kernel) -> u64 {

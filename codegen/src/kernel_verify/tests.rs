@@ -38,6 +38,7 @@ fn kernel(lanes: u32, body: Vec<Stmt>) -> Kernel {
         grid: [2, 1, 1],
         lanes: [lanes, 1, 1],
         resident_blocks: None,
+        simd_width: None,
         index: IndexWidth::I32,
         vars: vec![
             var("n", Type::Int),
@@ -157,6 +158,7 @@ fn sizes() {
     changed(|k| k.grid = [0, 1, 1], "blocks along axis 0");
     changed(|k| k.grid = [1 << 31, 1, 1], "blocks along axis 0");
     changed(|k| k.resident_blocks = Some(64), "2048 lanes");
+    changed(|k| k.simd_width = Some(12), "a power of two");
     changed(|k| k.buffers[0].extent = 1 << 31, "64-bit indices");
     changed(|k| k.buffers[3].extent = 0, "at least one element");
     let mut host = kernel(1, vec![]);

@@ -297,6 +297,7 @@ impl Builder {
             grid,
             lanes,
             resident_blocks: None,
+            simd_width: None,
             index,
             vars,
             body,

@@ -12,7 +12,7 @@ use super::context::Context;
 use super::eval::{Eval, load_at};
 use super::fence::{self, sums_of};
 use super::fold;
-use super::{MapError, Target};
+use super::{Finish, MapError, Options, Target};
 use crate::kernel::{Access, BufferId, Cmp, Element, Expr, Scope, Space, Stmt};
 use crate::loops::{Control, Fence, FenceId, Program, ScalarId, ScalarStmt, SweepId, status};
 use crate::loops_verify::{Read, statement_reads};
@@ -75,8 +75,12 @@ fn scalars_of(fence: &Fence) -> BTreeMap<ScalarId, bool> {
 }
 
 /// Sweeps that may begin with the fence before them: it is always there, directly before, and whatever follows it
-/// directly, in any branch, is such a sweep.
-pub(super) fn leaders(program: &Program) -> BTreeMap<SweepId, FenceId> {
+/// directly, in any branch, is such a sweep. None where it was said that others finish sums.
+pub(super) fn leaders(program: &Program, options: &Options) -> BTreeMap<SweepId, FenceId> {
+    let other = matches!(options.variant.fence, Some(Finish::Own | Finish::Last));
+    if options.target == Target::Host || other || program.operator.space.rows().is_some() {
+        return BTreeMap::new();
+    }
     let mut order = Order::default();
     for section in [&program.prepare, &program.start, &program.body, &program.residual, &program.finish] {
         let last = order.visit(section, None);
@@ -276,10 +280,12 @@ fn stores(cx: &Context, b: &mut Builder, lead: &Lead) {
     }
 }
 
-/// Sweeps that begin with the fence before them, if that was asked for.
-pub(super) fn asked(program: &Program, options: &super::Options) -> BTreeMap<SweepId, FenceId> {
-    let asked = options.target == Target::Cuda
-        && options.variant.fence == Some(super::Finish::Next)
-        && program.operator.space.rows().is_none();
-    if asked { leaders(program) } else { BTreeMap::new() }
+/// Partial sums of one kind at most that every block adds up, unless it was said who finishes sums.
+const FEW_PARTIALS: u64 = 4096;
+
+/// Whether a fence is left to the sweeps after it, now that the sweeps before are mapped. All of them find the same.
+pub(super) fn worth(cx: &Context, options: &Options, fence: FenceId) -> bool {
+    let sums = sums_of(&cx.program.fences[fence.0]);
+    let few = sums.iter().all(|sum| cx.partials[sum.0].is_some_and(|(_, blocks)| blocks <= FEW_PARTIALS));
+    few || options.variant.fence == Some(Finish::Next)
 }

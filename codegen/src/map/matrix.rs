@@ -7,7 +7,7 @@
 //! - several, where a row's cells are contiguous: neighbouring lanes take neighbouring cells and add up by shuffles;
 //! - several, where rows lie side by side: lanes far apart share a row, so that neighbours still read neighbours.
 //!
-//! Rows without padding may be read in [`strips`], whatever their lanes. Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
+//! Short rows without padding are read in [`strips`]. Of very unequal rows, products are cut by entries ahead of the sweep ([`balanced`](super::balanced)).
 //!
 //! Where rows are shared the sums go through shared memory to the lanes that do the vector work, one a row: whatever the
 //! sharing, vectors are read and written side by side, and each sum has its fixed order.
@@ -45,8 +45,10 @@ pub(super) fn kernels(cx: &mut Context, sweep: SweepId) -> Result<Vec<Made>, Map
     if cx.options.target == Target::Cuda && !own.is_empty() && is_balanced(cx, layout) {
         return balanced::kernels(cx, sweep, &own, layout);
     }
-    if cx.options.target == Target::Cuda && cx.options.variant.row_strips > 0 && strips::fits(&products, layout) {
-        return Ok(vec![strips::kernel(cx, of, &products, layout)?]);
+    if cx.options.target == Target::Cuda
+        && let Some(items) = strips::items(cx, &products, layout)
+    {
+        return Ok(vec![strips::kernel(cx, of, &products, layout, items)?]);
     }
     if products.is_empty() || lanes == 1 {
         return Ok(vec![point::kernel(cx, sweep)?]);
@@ -82,7 +84,7 @@ fn shared(
     // Rows that a block takes at a time: as many as lanes, in several passes, or as many as fit at once.
     let tile = if spread { u64::from(block / lanes) } else { u64::from(block) };
     let tiles = layout.size.div_ceil(tile);
-    let steps = variant.chunk.min(tiles);
+    let steps = variant.passes().min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
     grid_fits(&blocks)?;
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
@@ -218,6 +220,6 @@ impl Job<'_> {
     /// Whether the blocks' tiles end where the rows do.
     fn covers(&self, eval: &Eval) -> bool {
         let tiles = eval.cx.size(0).div_ceil(self.tile as u64);
-        tiles.is_multiple_of(eval.cx.options.variant.chunk.min(tiles))
+        tiles.is_multiple_of(eval.cx.options.variant.passes().min(tiles))
     }
 }

@@ -6,7 +6,7 @@
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
 //! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`], [`fence`] and [`lead`]
-//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
+//! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries, tile after tile in [`cut`]; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
 
@@ -16,6 +16,7 @@ pub(crate) mod builder;
 mod coefficients;
 mod columns;
 mod context;
+mod cut;
 mod elimination;
 mod eval;
 mod factors;
@@ -50,7 +51,7 @@ mod wide;
 
 use std::collections::BTreeMap;
 
-use crate::kernel::Element;
+use crate::kernel::{Element, Kernel};
 use crate::loops::{Granule, Program, SweepId, ValueKind};
 use crate::module::{Arg, Launch, Module};
 
@@ -107,6 +108,17 @@ pub fn map(program: &Program, options: &Options) -> Result<Module, MapError> {
 
 /// Maps a program to kernels, some of which have a variant of their own.
 pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Module, MapError> {
+    mapped(program, options, own, None)
+}
+
+/// Maps one sweep of a program, which may have a variant of its own, with the setup of the tables that it reads; all
+/// other sweeps and all fences have no launches then. It is the kernel that [`map_each`] makes where no fence is finished
+/// by a sweep's last block.
+pub fn map_sweep(program: &Program, options: &Options, own: &Own, sweep: SweepId) -> Result<Module, MapError> {
+    mapped(program, options, own, Some(sweep))
+}
+
+fn mapped(program: &Program, options: &Options, own: &Own, only: Option<SweepId>) -> Result<Module, MapError> {
     let mut of = BTreeMap::new();
     for (name, variant) in own {
         variant.check()?;
@@ -116,24 +128,38 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
     let last = options.target == Target::Cuda
         && options.variant.fence != Some(Finish::Own)
         && program.operator.space.rows().is_none();
-    let leading = lead::asked(program, options);
+    let mut leading = lead::leaders(program, options);
     let mut closing = if last { fence::followers(program) } else { BTreeMap::new() };
-    closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    if options.variant.fence == Some(Finish::Next) {
+        closing.retain(|_, fence| !leading.values().any(|led| led == fence));
+    }
     if !closing.is_empty() || !leading.is_empty() {
         context.arrivals = context.buffer("arrivals".into(), Element::I32, 1);
     }
     let mut sweeps = Vec::new();
     for number in 0..program.sweeps.len() {
         let sweep = &program.sweeps[number];
+        if only.is_some_and(|only| only.0 != number) {
+            sweeps.push(Vec::new());
+            continue;
+        }
         context.options = of.get(sweep.name.as_str()).unwrap_or(options);
+        let width = context.options.variant.width.filter(|_| options.target == Target::Host);
+        let side_by_side = |(kernel, args): context::Made| (Kernel { simd_width: width, ..kernel }, args);
         if program.operator.space.rows().is_some() {
-            sweeps.push(matrix::kernels(&mut context, SweepId(number))?);
+            let made = matrix::kernels(&mut context, SweepId(number))?;
+            sweeps.push(made.into_iter().map(side_by_side).collect());
             continue;
         }
         if context.options.variant.fence == Some(Finish::Own) {
             closing.remove(&SweepId(number));
         }
         context.closing = closing.get(&SweepId(number)).copied();
+        // The sweeps before are mapped, and have settled who finishes their sums.
+        leading.retain(|sweep, fence| {
+            sweep.0 != number
+                || !closing.values().any(|closed| closed == fence) && lead::worth(&context, options, *fence)
+        });
         context.leading = leading.get(&SweepId(number)).copied();
         let solves = sweep.values.iter().any(|v| matches!(v.kind, ValueKind::Solve(..)));
         let made = match sweep.granule {
@@ -143,7 +169,7 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
         if context.closing.is_none() {
             closing.remove(&SweepId(number));
         }
-        sweeps.push(vec![made]);
+        sweeps.push(vec![side_by_side(made)]);
     }
     // What no sweep reads is not set up: values of a side that only the affine part would read, say.
     let reads = |table: usize| sweeps.iter().flatten().any(|(_, args)| args.contains(&Arg::Module(table)));
@@ -158,7 +184,8 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
     }
     (context.closing, context.leading) = (None, None);
     for (number, fence) in program.fences.iter().enumerate() {
-        if closing.values().chain(leading.values()).any(|done| done.0 == number) {
+        let done = |number: usize| closing.values().chain(leading.values()).any(|done| done.0 == number);
+        if only.is_some() || done(number) {
             output.fences.push(Vec::new());
             continue;
         }
@@ -181,7 +208,7 @@ pub fn map_each(program: &Program, options: &Options, own: &Own) -> Result<Modul
 /// Kernels made so far and their launches.
 #[derive(Default)]
 struct Output {
-    kernels: Vec<crate::kernel::Kernel>,
+    kernels: Vec<Kernel>,
     setup: Vec<Launch>,
     sweeps: Vec<Vec<Launch>>,
     fences: Vec<Vec<Launch>>,

@@ -5,7 +5,8 @@
 //! give one kernel are found by comparing kernels; this page only keeps most of them from being mapped at all.
 
 use super::{Target, Variant};
-use crate::kernel::Element;
+use crate::format::layout::Layout;
+use crate::kernel::{Element, MULTIPROCESSOR_LANES};
 use crate::loops::{Granule, Program, Sweep, ValueKind};
 use crate::math::Space;
 
@@ -15,8 +16,10 @@ const FAR: u64 = 1 << 20;
 /// What a kernel does, as far as its shapes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Work {
-    /// A sweep over independent points.
+    /// A sweep over independent points that reads its neighbours.
     Point,
+    /// A sweep over independent points that reads nothing beside them.
+    Plain,
     /// A sweep that solves along an axis.
     Line(usize),
     /// A sweep with products of a sparse matrix.
@@ -30,11 +33,14 @@ impl Work {
     pub fn of(program: &Program, sweep: &Sweep) -> Work {
         if program.operator.space.rows().is_some() {
             let products = sweep.values.iter().any(|value| value.kind.gathers());
-            return if products { Work::Rows } else { Work::Point };
+            return if products { Work::Rows } else { Work::Plain };
         }
         let solves = sweep.values.iter().any(|value| matches!(value.kind, ValueKind::Solve(..)));
         match sweep.granule {
             Granule::Line(axis) if solves => Work::Line(axis),
+            _ if sweep.values.iter().all(|value| matches!(value.kind, ValueKind::Load(_) | ValueKind::Map(_))) => {
+                Work::Plain
+            }
             _ => Work::Point,
         }
     }
@@ -64,17 +70,21 @@ impl Variant {
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size);
         let dims = grid.axes.len();
         let parts = match (target, work) {
-            (Target::Cuda, Work::Point) => cuda_point(dims, [size(0), size(1), size(2)]),
+            (Target::Cuda, Work::Point) => cuda_point(dims, [size(0), size(1), size(2)], true),
+            (Target::Cuda, Work::Plain) => cuda_point(dims, [size(0), size(1), size(2)], false),
             (Target::Cuda, Work::Line(axis)) => {
                 let others: Vec<u64> = (0..dims).filter(|other| *other != axis).map(size).collect();
                 cuda_line(axis, size(axis), &others, precision)
             }
-            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().is_some_and(|rows| rows.layout.cuts())),
+            (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().map(|rows| &rows.layout)),
             (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", ["auto", "64", "128", "256", "512", "1024"])],
-            (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)]),
+            (Target::Host, Work::Point | Work::Plain) => host_point(dims, [size(1), size(2)], precision),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
-                vec![Part::new("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first))]
+                vec![
+                    Part::new("simd", powers(8, 512).into_iter().filter(|lines| *lines < 2 * first)),
+                    widths(precision),
+                ]
             }
             (Target::Host, Work::Rows) => vec![Part::new("row_unroll", ["auto", "1", "2", "4", "8"])],
             (Target::Host, Work::Fence) => Vec::new(),
@@ -84,17 +94,28 @@ impl Variant {
     }
 
     /// Whether a part matters to some work, given the others.
-    pub fn matters(&self, key: &str, work: Work) -> bool {
+    pub fn matters(&self, key: &str, target: Target, work: Work) -> bool {
         let split = !matches!(self.segments, Some(0 | 1));
-        let walks = self.chunk > 1;
+        let walks = self.chunk != Some(1);
+        // More blocks than a multiprocessor has lanes for are as many as it has lanes for.
+        let most = u64::from(MULTIPROCESSOR_LANES) / (u64::from(self.block[0]) * u64::from(self.block[1])).max(1);
         match (work, key) {
-            (Work::Point, "staged" | "unroll") => walks,
+            (Work::Point | Work::Plain | Work::Rows, "resident") => self.resident.is_none_or(|n| u64::from(n) <= most),
+            (Work::Point | Work::Plain, "unroll") if target == Target::Host => {
+                u64::from(self.unroll.unwrap_or(1)) <= self.tile[0]
+            }
+            (Work::Point | Work::Plain, "unroll") => walks,
+            (Work::Point, "staged") => walks,
             // Tiles carry along the walk in any case.
             (Work::Point, "carry") => walks && self.staged != Some(true),
             (Work::Point, "rows" | "early") => walks && self.staged.unwrap_or(self.carry),
             (Work::Line(_), "columns" | "line_resident" | "shared") => split,
             // Entries are dealt out in another way.
-            (Work::Rows, "row_lanes" | "row_strips") => self.balanced != Some(true),
+            (Work::Rows, "row_strips") => self.balanced != Some(true),
+            (Work::Rows, "row_lanes" | "row_unroll") => {
+                self.balanced != Some(true) && self.row_strips.is_none_or(|items| items == 0)
+            }
+            (Work::Rows, "row_staged") => self.balanced != Some(false),
             (Work::Line(_), "line_block") => !split,
             _ => true,
         }
@@ -117,9 +138,12 @@ fn of_size(target: Target, space: &Space, precision: Element, work: Work) -> Vec
     let bytes = grid.axes.iter().map(|axis| axis.size).product::<u64>() * grid.components as u64 * precision.bytes();
     match (target, work) {
         _ if bytes < FAR => Vec::new(),
-        (Target::Host, Work::Line(_)) => vec![Part::new("ahead", ["auto", "0", "1", "4"])],
-        (Target::Cuda, Work::Point) if !rows => {
-            vec![Part::new("vector", [1, if precision == Element::F32 { 4 } else { 2 }])]
+        // Lines along the fastest axis are read as they lie.
+        (Target::Host, Work::Line(axis)) if axis > 0 => vec![Part::new("ahead", ["auto", "0", "1", "4"])],
+        (Target::Cuda, Work::Plain) if !rows => {
+            let most = if precision == Element::F32 { 4 } else { 2 };
+            let first = grid.axes.first().map_or(1, |axis| axis.size);
+            vec![Part::new("vector", [1, most].into_iter().filter(|n| first.is_multiple_of(*n)))]
         }
         _ => Vec::new(),
     }
@@ -130,7 +154,18 @@ fn walks(n: u64) -> Vec<u64> {
     powers(1, 128).into_iter().filter(|points| *points < 2 * n).collect()
 }
 
-fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
+/// What is chosen if nothing is said, then these.
+fn or_auto(values: impl IntoIterator<Item = u64>) -> impl Iterator<Item = String> {
+    std::iter::once("auto".to_string()).chain(values.into_iter().map(|value| value.to_string()))
+}
+
+/// Iterations of vector loops side by side: what a machine's vectors may hold.
+fn widths(precision: Element) -> Part {
+    let most = if precision == Element::F32 { 16 } else { 8 };
+    Part::new("width", ["auto".to_string(), (most / 2).to_string(), most.to_string()])
+}
+
+fn cuda_point(dims: usize, n: [u64; 3], neighbours: bool) -> Vec<Part> {
     // Lanes far beyond the axis have nothing to do.
     let fits = |lanes: &u64, n: u64| *lanes < 2 * n.max(32);
     let blocks: Vec<String> = if dims == 3 {
@@ -145,17 +180,19 @@ fn cuda_point(dims: usize, n: [u64; 3]) -> Vec<Part> {
         2 => n[1],
         _ => n[2],
     };
-    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", walks(walked))];
+    let mut parts = vec![Part::new("block", blocks), Part::new("chunk", or_auto(walks(walked)))];
     if dims > 1 {
+        parts.push(Part::new("unroll", ["auto", "1", "2"]));
+    }
+    if dims > 1 && neighbours {
         parts.push(Part::new("carry", ["true", "false"]));
-        parts.push(Part::new("unroll", [1, 2]));
         parts.push(Part::new("staged", ["true", "false"]));
         parts.push(Part::new("early", ["true", "false"]));
     }
-    if dims > 2 {
-        parts.push(Part::new("rows", [1, 2, 4]));
+    if dims > 2 && neighbours {
+        parts.push(Part::new("rows", ["auto", "1", "2", "4"]));
     }
-    parts.push(Part::new("resident", ["auto", "4", "8"]));
+    parts.push(Part::new("resident", ["auto", "0", "4", "8"]));
     parts
 }
 
@@ -183,30 +220,33 @@ fn cuda_line(axis: usize, n: u64, others: &[u64], precision: Element) -> Vec<Par
     ]
 }
 
-fn cuda_rows(n: u64, cuts: bool) -> Vec<Part> {
-    let balanced = ["true", "false"].into_iter().filter(|_| cuts);
+fn cuda_rows(n: u64, layout: Option<&Layout>) -> Vec<Part> {
+    let cuts = layout.is_some_and(Layout::cuts);
     vec![
-        Part::new("balanced", balanced),
+        Part::new("balanced", ["true", "false"].into_iter().filter(|_| cuts)),
+        Part::new("row_staged", ["false", "true"].into_iter().filter(|_| cuts)),
         Part::new("row_lanes", ["auto", "1", "2", "4", "8", "16", "32"]),
         Part::new("row_unroll", ["auto", "1", "2", "4", "8", "16"]),
-        Part::new("row_strips", [0, 4, 8, 16].into_iter().filter(|&items| items == 0 || cuts)),
+        Part::new("row_strips", ["auto", "0", "4", "8", "16"].into_iter().filter(|_| cuts)),
         Part::new("block", [64, 128, 256, 512, 1024].map(|lanes| format!("{lanes}x1"))),
         Part::new("chunk", walks(n.div_ceil(256)).into_iter().filter(|steps| *steps <= 16)),
-        Part::new("resident", ["auto", "4", "6", "8"]),
+        Part::new("resident", ["auto", "0", "4", "6", "8"]),
         Part::new("row_once", ["false", "true"]),
     ]
 }
 
-fn host_point(dims: usize, n: [u64; 2]) -> Vec<Part> {
+fn host_point(dims: usize, n: [u64; 2], precision: Element) -> Vec<Part> {
     let rows = |n: u64| powers(1, 256).into_iter().filter(move |rows| *rows < 2 * n);
-    match dims {
-        1 => Vec::new(),
-        2 => vec![Part::new("tile", rows(n[0]).map(|y| format!("{y}x1")))],
+    let tiles = match dims {
+        1 => return vec![widths(precision)],
+        2 => Part::new("tile", rows(n[0]).map(|y| format!("{y}x1"))),
         _ => {
             let tiles = rows(n[0]).filter(|y| *y >= 2).flat_map(|y| [1, 2, 4, 8].map(|z| (y, z)));
-            vec![Part::new("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))]
+            Part::new("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))
         }
-    }
+    };
+    let together = [2, 4].into_iter().filter(|rows| *rows <= n[0]);
+    vec![tiles, Part::new("unroll", or_auto(together)), widths(precision)]
 }
 
 #[cfg(test)]
@@ -232,7 +272,7 @@ mod tests {
         for sizes in [vec![1000], vec![67, 45], vec![256, 256, 128], vec![5, 3, 2]] {
             let grid = grid(&sizes);
             for target in [Target::Cuda, Target::Host] {
-                let works = (0..sizes.len()).map(Work::Line).chain([Work::Point, Work::Fence]);
+                let works = (0..sizes.len()).map(Work::Line).chain([Work::Point, Work::Plain, Work::Fence]);
                 for work in works {
                     for part in Variant::parts(target, &grid, Element::F64, work) {
                         for value in &part.values {
@@ -250,16 +290,48 @@ mod tests {
     #[test]
     fn parts_that_other_parts_make_idle_do_not_matter() {
         let mut variant = Variant::for_space(Target::Cuda, &grid(&[64, 64, 64]));
-        assert!(variant.matters("columns", Work::Line(2)) && !variant.matters("line_block", Work::Line(2)));
+        assert!(
+            variant.matters("columns", Target::Cuda, Work::Line(2))
+                && !variant.matters("line_block", Target::Cuda, Work::Line(2))
+        );
         variant.set("segments", "1").expect("a number");
-        assert!(!variant.matters("columns", Work::Line(2)) && variant.matters("line_block", Work::Line(2)));
+        assert!(
+            !variant.matters("columns", Target::Cuda, Work::Line(2))
+                && variant.matters("line_block", Target::Cuda, Work::Line(2))
+        );
         variant.set("chunk", "1").expect("a number");
-        assert!(!variant.matters("carry", Work::Point) && !variant.matters("staged", Work::Point));
+        assert!(
+            !variant.matters("carry", Target::Cuda, Work::Point)
+                && !variant.matters("staged", Target::Cuda, Work::Point)
+        );
         variant.set("chunk", "8").expect("a number");
-        assert!(variant.matters("carry", Work::Point) && variant.matters("rows", Work::Point));
+        assert!(
+            variant.matters("carry", Target::Cuda, Work::Point) && variant.matters("rows", Target::Cuda, Work::Point)
+        );
         variant.set("staged", "true").expect("a word");
-        assert!(!variant.matters("carry", Work::Point) && variant.matters("early", Work::Point));
+        assert!(
+            !variant.matters("carry", Target::Cuda, Work::Point) && variant.matters("early", Target::Cuda, Work::Point)
+        );
         variant.set("staged", "false").expect("a word");
-        assert!(!variant.matters("rows", Work::Point));
+        assert!(!variant.matters("rows", Target::Cuda, Work::Point));
+    }
+
+    #[test]
+    fn what_is_dealt_out_in_another_way_does_not_matter() {
+        let mut variant = Variant::for_space(Target::Cuda, &grid(&[4096]));
+        let matters = |variant: &Variant, key| variant.matters(key, Target::Cuda, Work::Rows);
+        assert!(["row_lanes", "row_unroll", "row_strips"].iter().all(|key| matters(&variant, key)));
+        variant.set("row_strips", "4").expect("a number");
+        assert!(!matters(&variant, "row_lanes") && !matters(&variant, "row_unroll"));
+        variant.set("balanced", "true").expect("a word");
+        assert!(!matters(&variant, "row_strips"));
+        // A multiprocessor that holds four blocks holds no eight.
+        variant.set("block", "512x1").expect("a pair");
+        variant.set("resident", "8").expect("a number");
+        assert!(!matters(&variant, "resident"));
+        let mut host = Variant::for_space(Target::Host, &grid(&[64, 2, 64]));
+        assert!(host.matters("unroll", Target::Host, Work::Point));
+        host.set("unroll", "4").expect("a number");
+        assert!(!host.matters("unroll", Target::Host, Work::Point), "a tile has two rows");
     }
 }

@@ -86,7 +86,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let dims = cx.dims();
     let variant = &cx.options.variant;
     let [x, y] = if dims == 3 { variant.block } else { [variant.block[0] * variant.block[1], 1] };
-    let chunk = variant.chunk;
+    let chunk = variant.walk(cx.grid);
     let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
     if walks
         && let Some(plan) = Plan::of(cx, sweep, [x, y])?
@@ -126,7 +126,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
 
 /// One axis: every lane takes points a block apart.
 fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32, width: u32) -> Result<(), MapError> {
-    let chunk = eval.cx.options.variant.chunk as i64;
+    let chunk = eval.cx.options.variant.walk(eval.cx.grid) as i64;
     let letter = eval.cx.letters()[0];
     let lanes = fold::int(i64::from(x));
     let step = (chunk > 1).then(|| eval.open_loop("step"));
@@ -169,7 +169,7 @@ fn walk(
         eval.frame.own.push(var);
         guards.push((axis, var, cx.size(axis).is_multiple_of(u64::from(count * each))));
     }
-    let (n, chunk) = (cx.size(last), cx.options.variant.chunk.min(cx.size(last)));
+    let (n, chunk) = (cx.size(last), cx.options.variant.walk(cx.grid).min(cx.size(last)));
     inside(eval, &guards, |eval| {
         if chunk == 1 {
             let k = eval.b.bind_here(cx.letters()[last], blocks.tile(1));
@@ -192,8 +192,8 @@ fn walk(
         wide::points(eval, sums, width)?;
         eval.end_step(&carried);
         let kind = match cx.options.variant.unroll {
-            0 | 1 => LoopKind::Sequential,
-            n => LoopKind::Unroll(n),
+            None | Some(0 | 1) => LoopKind::Sequential,
+            Some(n) => LoopKind::Unroll(n),
         };
         eval.close_loop(k, first, end, 1, kind);
         Ok(())
@@ -248,7 +248,7 @@ fn host(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     if dims == 1 {
         let from = eval.b.bind("from", fold::mul(blocks.tile(0), fold::int(piece as i64)));
         let to = end_of(&mut eval, 0, from.clone(), piece, "to");
-        row(&mut eval, &sums, from, to)?;
+        row(&mut eval, &sums, &[], from, to)?;
     } else {
         rows(&mut eval, &sums, &blocks, dims - 1)?;
     }
@@ -258,14 +258,13 @@ fn host(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
 
 /// Loops over the tile's range of an axis, then over those below it.
 fn rows(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, axis: usize) -> Result<(), MapError> {
-    if axis == 0 {
-        let n = fold::var(eval.frame.sizes[0]);
-        return row(eval, sums, fold::int(0), n);
-    }
     let cx = eval.cx;
     let (letter, chunk) = (cx.letters()[axis], cx.options.variant.tile[axis - 1].min(cx.size(axis)));
     let first = eval.b.bind(&format!("first_{letter}"), fold::mul(blocks.tile(axis - 1), fold::int(chunk as i64)));
     let end = end_of(eval, axis, first.clone(), chunk, &format!("end_{letter}"));
+    if axis == 1 {
+        return groups_of_rows(eval, sums, (first, end), chunk);
+    }
     let var = eval.open_loop(letter);
     eval.frame.know(var, (0, cx.size(axis) as i64 - 1));
     eval.frame.own[axis] = var;
@@ -274,29 +273,70 @@ fn rows(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, axis: usize) -> R
     Ok(())
 }
 
-/// The points `from..to` of a row: the two ends, where readings may leave the grid, and the middle.
-fn row(eval: &mut Eval, sums: &Accumulators, from: Expr, to: Expr) -> Result<(), MapError> {
+/// The rows of a tile: as many together as the variant says, then those that are left, one by one. Rows of a group share
+/// what they read of their neighbours, and a round of the inner loop has more to do at a time.
+fn groups_of_rows(
+    eval: &mut Eval,
+    sums: &Accumulators,
+    (first, end): (Expr, Expr),
+    chunk: u64,
+) -> Result<(), MapError> {
+    let together = u64::from(eval.cx.options.variant.unroll.unwrap_or(1)).clamp(1, chunk);
+    if together == 1 {
+        return each_row(eval, sums, (first, end), 1);
+    }
+    let group = fold::int(together as i64);
+    let whole = chunk.is_multiple_of(together) && eval.cx.size(1).is_multiple_of(chunk);
+    if whole {
+        return each_row(eval, sums, (first, end), together);
+    }
+    let count = fold::div(fold::sub(end.clone(), first.clone()), group.clone());
+    let rest = eval.b.bind("end_of_groups", fold::add(first.clone(), fold::mul(count, group)));
+    each_row(eval, sums, (first, rest.clone()), together)?;
+    each_row(eval, sums, (rest, end), 1)
+}
+
+/// The rows of a range, so many together.
+fn each_row(eval: &mut Eval, sums: &Accumulators, (first, end): (Expr, Expr), together: u64) -> Result<(), MapError> {
+    let (letter, last) = (eval.cx.letters()[1], eval.cx.size(1) as i64 - 1);
+    let var = eval.open_loop(letter);
+    eval.frame.know(var, (0, last + 1 - together as i64));
+    let mut group = vec![var];
+    for n in 1..together as i64 {
+        let own = eval.b.bind_here(letter, fold::add(fold::var(var), fold::int(n)));
+        eval.frame.know(own, (n, last));
+        group.push(own);
+    }
+    eval.frame.own[1] = var;
+    let n = fold::var(eval.frame.sizes[0]);
+    row(eval, sums, &group, fold::int(0), n)?;
+    eval.close_loop(var, first, end, together as i64, LoopKind::Sequential);
+    Ok(())
+}
+
+/// The points `from..to` of a group of rows: the two ends, where readings may leave the grid, and the middle.
+fn row(eval: &mut Eval, sums: &Accumulators, group: &[VarId], from: Expr, to: Expr) -> Result<(), MapError> {
     let n = eval.cx.size(0) as i64;
     let letter = eval.cx.letters()[0];
     let (below, above) = reach_of_sweep(eval.cx, eval.sweep);
     if below == 0 && above == 0 || below + above >= n {
-        return part(eval, sums, letter, (0, n - 1), from, to, true);
+        return part(eval, sums, group, letter, (0, n - 1), (from, to), true);
     }
     let size = fold::var(eval.frame.sizes[0]);
     let first = if below > 0 { clipped_above(from.clone(), below) } else { from.clone() };
     let last = if above > 0 { clipped_below(to.clone(), &size, above) } else { to.clone() };
     if below > 0 {
         let end = if from == fold::int(0) { fold::int(below) } else { fold::min(to.clone(), fold::int(below)) };
-        part(eval, sums, &format!("{letter}_low"), (0, below - 1), from.clone(), end, false)?;
+        part(eval, sums, group, &format!("{letter}_low"), (0, below - 1), (from.clone(), end), false)?;
     }
-    part(eval, sums, letter, (below, n - 1 - above), first.clone(), last.clone(), true)?;
+    part(eval, sums, group, letter, (below, n - 1 - above), (first.clone(), last.clone()), true)?;
     if above > 0 {
         let start = if from == fold::int(0) {
             last
         } else {
             fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above)))
         };
-        part(eval, sums, &format!("{letter}_high"), (n - above, n - 1), start, to, false)?;
+        part(eval, sums, group, &format!("{letter}_high"), (n - above, n - 1), (start, to), false)?;
     }
     Ok(())
 }
@@ -315,20 +355,28 @@ fn clipped_below(to: Expr, size: &Expr, high: i64) -> Expr {
     if to == *size { bound } else { fold::min(to, bound) }
 }
 
-/// One loop of a row, whose index is known to be in `range`.
+/// One loop of a group of rows (none: there is one axis), whose index is known to be in `range`.
 fn part(
     eval: &mut Eval,
     sums: &Accumulators,
+    group: &[VarId],
     name: &str,
     range: (i64, i64),
-    from: Expr,
-    to: Expr,
+    (from, to): (Expr, Expr),
     simd: bool,
 ) -> Result<(), MapError> {
     let i = eval.open_loop(name);
     eval.frame.know(i, range);
     eval.frame.own[0] = i;
-    sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
+    match group {
+        [] => sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?,
+        group => {
+            for &own in group {
+                eval.frame.own[1] = own;
+                sums.point(eval, &eval.sweep.stores, &eval.sweep.sums)?;
+            }
+        }
+    }
     let kind = if simd { sums.simd() } else { LoopKind::Sequential };
     eval.close_loop(i, from, to, 1, kind);
     Ok(())

@@ -11,7 +11,7 @@ use super::fold;
 use super::position::{Coord, Position};
 use super::rows::Reading;
 use crate::format::layout::{Layout, Role, Starts, nest};
-use crate::kernel::{Access, BufferId, Cmp, Expr, LoopKind, Stmt, VarId};
+use crate::kernel::{Access, BufferId, Cmp, Expr, LoopKind, Stmt, Type, VarId};
 use crate::loops::{ScalarId, Sweep, ValueId, ValueKind};
 use crate::math::{self, BinaryOp, Rows};
 use crate::module::Arg;
@@ -209,7 +209,7 @@ impl<'a> Eval<'a, '_> {
     fn turn(&mut self, step: Option<ScalarId>, row: &Expr) -> Result<Option<Expr>, MapError> {
         let Some(step) = step else { return Ok(None) };
         let (wanted, own) = (self.scalar(step), self.load(Role::Step, row.clone())?);
-        Ok(Some(fold::compare(Cmp::Eq, own, wanted)))
+        Ok(Some(fold::compare(Cmp::Eq, fold::cast(self.cx.real, Type::Int, own), wanted)))
     }
 
     /// How the loop over slots may run.

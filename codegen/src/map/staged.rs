@@ -19,7 +19,7 @@ use super::reading::Landed;
 use super::sums::{Accumulators, Places};
 use super::tile::{Plan, Staged, Tile, leaves, ring};
 use crate::kernel::{Cmp, Element, Expr, LoopKind, Scope, Space, Stmt, VarId};
-use crate::loops::{Sweep, ValueId};
+use crate::loops::{Sweep, ValueId, ValueKind};
 
 /// Maps a sweep whose plan says what stands in tiles; none where its values would be carried too far.
 pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Option<Made>, MapError> {
@@ -27,7 +27,9 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
         return Ok(None);
     };
     let loads = if cx.options.variant.early { march::loads(cx, sweep, &carries)? } else { Vec::new() };
-    let (dims, chunk) = (cx.dims(), cx.options.variant.chunk);
+    let dims = cx.dims();
+    let resident = cx.options.variant.resident.unwrap_or_else(|| resident(cx, &plan));
+    let chunk = chunk(cx, &plan, resident);
     let across = |axis: usize, points: i64| cx.size(axis).div_ceil(points as u64);
     let along = cx.size(dims - 1).div_ceil(chunk);
     // Along the walk before the second axis: blocks that follow one another share planes.
@@ -48,7 +50,8 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     });
     let staged: Vec<Staged> = staged.collect();
     eval.tile = Tile::new(plan.clone(), staged.clone());
-    let mut writer = Writer { eval, sums, plan, staged, blocks, carries, loads };
+    let unroll = cx.options.variant.unroll.unwrap_or(if chunk >= LONG && light(cx, sweep) { 2 } else { 1 });
+    let mut writer = Writer { eval, sums, plan, staged, blocks, carries, loads, chunk, unroll };
     writer.walk()?;
     let Writer { mut eval, sums, blocks, plan, .. } = writer;
     let lane = lane_in_block(&plan);
@@ -57,14 +60,51 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     let rows = if plan.rows > 1 { format!(", {} rows a lane", plan.rows) } else { String::new() };
     eval.b.doc.push(format!("{x} x {y} lanes{rows}, {chunk} points a lane, tiles in shared memory"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [x, y, 1], cx.index);
-    kernel.hold(cx.options.variant.resident.or(resident(cx, x * y)));
+    kernel.hold(Some(resident));
     Ok(Some((kernel, args)))
 }
 
-/// Blocks that a multiprocessor should hold, if the variant does not say: in f32, where a lane needs few registers, half
-/// of the lanes that fit.
-fn resident(cx: &Context, lanes: u32) -> Option<u32> {
-    (cx.options.precision == Element::F32).then_some(1024 / lanes)
+/// Multiprocessors that blocks are dealt out to.
+const MULTIPROCESSORS: u64 = 132;
+/// Points of a walk, at least and at most: its two ends are read by the neighbours too, which long walks make up for.
+const POINTS: (u64, u64) = (4, 128);
+/// What the two ends of a walk take, in points.
+const ENDS: u64 = 2;
+/// Points of a long walk.
+const LONG: u64 = 16;
+
+/// Whether few numbers are read at a point, of vectors and of coefficients that have one there: then there are registers for
+/// more points at a time.
+fn light(cx: &Context, sweep: &Sweep) -> bool {
+    let vectors = sweep.values.iter().filter(|value| matches!(value.kind, ValueKind::Load(_))).count();
+    let operator = cx.operator();
+    let tables = operator.tables.iter().filter(|table| table.axes.len() == cx.dims()).count();
+    let data = operator.data.iter().filter(|data| data.axes.len() == cx.dims()).count();
+    vectors * cx.grid.components + tables + data <= 2
+}
+
+/// Blocks that a multiprocessor should hold, if the variant does not say: half of the lanes that fit in f32, a quarter in
+/// f64.
+fn resident(cx: &Context, plan: &Plan) -> u32 {
+    let together = if cx.options.precision == Element::F32 { 1024 } else { 512 };
+    together / (plan.lanes[0] * plan.lanes[1]) as u32
+}
+
+/// Points of a walk. If the variant does not say, in three dimensions, as many as let the device end soonest: blocks run in
+/// rounds of as many as it holds, each as long as a walk and its ends.
+fn chunk(cx: &Context, plan: &Plan, resident: u32) -> u64 {
+    let variant = &cx.options.variant;
+    if variant.chunk.is_some() || cx.dims() < 3 || resident == 0 {
+        return variant.walk(cx.grid);
+    }
+    let tiles: u64 = (0..2).map(|axis| cx.size(axis).div_ceil(plan.extent(axis) as u64)).product();
+    let n = cx.size(2);
+    let time = |chunk: u64| {
+        let blocks = tiles * n.div_ceil(chunk);
+        blocks.div_ceil(MULTIPROCESSORS * u64::from(resident)) * (chunk + ENDS)
+    };
+    let walks = n.div_ceil(POINTS.1)..=n.div_ceil(POINTS.0);
+    walks.map(|count| n.div_ceil(count)).min_by_key(|&chunk| time(chunk)).unwrap_or(n)
 }
 
 /// Number of the lane in its block.
@@ -83,6 +123,9 @@ struct Writer<'a, 'c> {
     blocks: Blocks,
     carries: Vec<Carry>,
     loads: Vec<Early>,
+    /// Points of a walk, and how many of them are in hand at a time.
+    chunk: u64,
+    unroll: u32,
 }
 
 /// A column of the lane.
@@ -135,7 +178,7 @@ impl Writer<'_, '_> {
         let mut columns: Vec<Column> = (0..self.plan.rows).map(|row| self.column(row)).collect();
         let mut halo: Vec<Beside> = (0..self.plan.rounds()).map(|round| self.beside(round)).collect();
         let (last, n) = (self.last(), self.size(self.last()));
-        let chunk = self.eval.cx.options.variant.chunk.min(n as u64);
+        let chunk = self.chunk.min(n as u64);
         let first = fold::mul(self.blocks.tile(1), fold::int(chunk as i64));
         let first = self.eval.b.bind("first", first);
         let end = end_of(&mut self.eval, last, first.clone(), chunk, "end");
@@ -148,7 +191,7 @@ impl Writer<'_, '_> {
         let step = self.eval.b.bind("step", fold::sub(fold::var(k), first.clone()));
         self.eval.tile.set_step(step);
         self.step(k, &end, &columns, &halo)?;
-        let kind = match self.eval.cx.options.variant.unroll {
+        let kind = match self.unroll {
             0 | 1 => LoopKind::Sequential,
             n => LoopKind::Unroll(n),
         };

@@ -18,23 +18,41 @@ use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, Scope, Space, Stmt, 
 use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::loops::Sweep;
 
-/// Whether products can be formed in strips: those of the operator's own matrix, whose rows have no padding.
-pub(super) fn fits(products: &[Product], layout: &Layout) -> bool {
-    layout.cuts() && layout.entries > 0 && !products.is_empty() && products.iter().all(|p| p.companion.is_none())
+/// Entries of a strip for every lane, where nothing else is asked for.
+const USUAL: u32 = 8;
+
+/// Entries of a strip for every lane; none where products are not formed in strips. They can be of the operator's own matrix,
+/// whose rows have no padding.
+pub(super) fn items(cx: &Context, products: &[Product], layout: &Layout) -> Option<u32> {
+    let variant = &cx.options.variant;
+    let own = !products.is_empty() && products.iter().all(|p| p.companion.is_none());
+    if !(own && layout.cuts() && layout.entries > 0) {
+        return None;
+    }
+    let shared = variant.row_lanes.is_some() || variant.row_unroll.is_some();
+    let usual = !shared && layout.is_short() && holds(variant.lanes() * USUAL, products.len(), cx.options.precision);
+    variant.row_strips.or(usual.then_some(USUAL)).filter(|&items| items > 0)
 }
 
-/// Maps a sweep.
-pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, products: &[Product], layout: &Layout) -> Result<Made, MapError> {
+/// Maps a sweep, with so many entries of a strip for every lane.
+pub(super) fn kernel(
+    cx: &mut Context,
+    sweep: &Sweep,
+    products: &[Product],
+    layout: &Layout,
+    items: u32,
+) -> Result<Made, MapError> {
     let variant = &cx.options.variant;
-    let (block, items, strip) = (variant.block[0] * variant.block[1], variant.row_strips, variant.strip());
-    if !variant.holds_strips(products.len(), cx.options.precision) {
+    let block = variant.lanes();
+    let strip = block * items;
+    if !holds(strip, products.len(), cx.options.precision) {
         return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
     }
     let tiles = layout.size.div_ceil(u64::from(block));
-    let steps = variant.chunk.min(tiles);
+    let steps = variant.passes().min(tiles);
     let blocks = Blocks::new([tiles.div_ceil(steps), 1, 1]);
     grid_fits(&blocks)?;
-    let words = words(strip);
+    let words = words(strip.into());
     let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
     let mut eval = Eval::new(cx, sweep, Guarding::Predicate);
     let sums = Accumulators::declare(&mut eval);
@@ -63,15 +81,20 @@ fn words(strip: u64) -> u64 {
     strip + strip / u64::from(GROUP)
 }
 
+/// Whether a block has shared memory for strips of so many entries of so many products.
+fn holds(strip: u32, products: usize, element: Element) -> bool {
+    products as u64 * words(strip.into()) * element.bytes() <= STATIC_SHARED_BYTES
+}
+
 impl Variant {
-    /// Entries of a strip: for every lane of a block so many.
-    fn strip(&self) -> u64 {
-        u64::from(self.block[0] * self.block[1]) * u64::from(self.row_strips)
+    /// Lanes of a block over rows.
+    pub(super) fn lanes(&self) -> u32 {
+        self.block[0] * self.block[1]
     }
 
-    /// Whether a block has shared memory for the strips of so many products.
+    /// Whether a block has shared memory for the strips of so many products that are asked for.
     pub fn holds_strips(&self, products: usize, element: Element) -> bool {
-        products as u64 * words(self.strip()) * element.bytes() <= STATIC_SHARED_BYTES
+        holds(self.lanes() * self.row_strips.unwrap_or(0), products, element)
     }
 }
 

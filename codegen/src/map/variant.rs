@@ -8,14 +8,17 @@ use crate::math::{Grid, Space};
 pub struct Variant {
     /// CUDA: lanes of a block along the two fastest lane axes.
     pub block: [u32; 2],
-    /// CUDA: points of the last axis that a lane walks through.
-    pub chunk: u64,
+    /// CUDA: points of the last axis that a lane walks through, of rows of a matrix passes; none leaves it to how many blocks
+    /// run together.
+    pub chunk: Option<u64>,
     /// CUDA, a lane per line: lanes of a block along the two remaining axes.
     pub line_block: [u32; 2],
     /// CUDA, point sweeps: values met again along the walk stay in registers.
     pub carry: bool,
-    /// CUDA, point sweeps: points of the walk that a lane has in hand at a time.
-    pub unroll: u32,
+    /// CUDA, point sweeps: points of the walk that a lane has in hand at a time; none is two with tiles on long walks where
+    /// few vectors are read, else one. Host, point sweeps: neighbouring rows of a tile that a round of the inner loop takes
+    /// together; none is one.
+    pub unroll: Option<u32>,
     /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
     /// saves readings.
     pub staged: Option<bool>,
@@ -40,10 +43,12 @@ pub struct Variant {
     /// CUDA, point sweeps that read nothing beside their points: neighbours along the fastest axis, 1, 2 or 4, that a lane
     /// loads and stores as a vector, where that divides the axis.
     pub vector: u32,
-    /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none but in f32 with tiles.
+    /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none without tiles.
     pub resident: Option<u32>,
     /// Host: points of the second and third axis in a block.
     pub tile: [u64; 2],
+    /// Host: iterations of a vector loop that should run side by side, a power of two; none leaves it to the compiler.
+    pub width: Option<u32>,
     /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
     /// cache.
     pub simd: u64,
@@ -63,8 +68,11 @@ pub struct Variant {
     /// 1 for one at a time; none leaves it to the lengths of rows.
     pub row_unroll: Option<u32>,
     /// CUDA, products of a matrix without padding: entries that a lane of a block reads at a time, wherever rows begin; 0
-    /// leaves rows to the lanes that share them.
-    pub row_strips: u32,
+    /// leaves rows to the lanes that share them, none leaves it to the lengths of rows where no lanes or slots are asked for.
+    pub row_strips: Option<u32>,
+    /// CUDA, products cut by entries: a block's lanes read entries side by side, and hand the terms over in shared memory to the
+    /// lanes that add them up; otherwise a lane reads its consecutive entries as vectors.
+    pub row_staged: bool,
     /// CUDA, products of a matrix: its cells leave caches first, so that the operand stays there.
     pub row_once: bool,
 }
@@ -84,7 +92,7 @@ pub enum Finish {
 const ENOUGH_BLOCKS: u64 = 1056;
 /// Points of a walk at most: its two ends are read by the neighbours too, which long walks make up for.
 const MOST_POINTS: u64 = 64;
-/// Blocks with tiles that run together: four on each of 132 multiprocessors. A few more would run alone at the end.
+/// Blocks that run together: four on each of 132 multiprocessors. A few more would run alone at the end.
 const TOGETHER: u64 = 528;
 /// Points of a walk in three dimensions at least.
 const LEAST_POINTS: u64 = 4;
@@ -100,26 +108,12 @@ impl Variant {
     pub fn for_grid(target: Target, grid: &Grid) -> Variant {
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
         let block = block(size(0), if grid.axes.len() > 2 { size(1) } else { 1 });
-        let tiles = match grid.axes.len() {
-            1 => size(0).div_ceil(u64::from(block[0])),
-            2 => size(0).div_ceil(u64::from(block[0])),
-            _ => size(0).div_ceil(u64::from(block[0])) * size(1).div_ceil(u64::from(block[1])),
-        };
-        let walked = if grid.axes.len() == 1 { tiles } else { size(grid.axes.len() - 1) };
-        let chunks = match grid.axes.len() {
-            1 => ENOUGH_BLOCKS,
-            2 => ENOUGH_BLOCKS.div_ceil(tiles),
-            // Tiles of two rows a lane, all of them at a time.
-            _ => TOGETHER / tiles.div_ceil(2),
-        };
-        let chunks = chunks.min(walked).max(1);
-        let least = if grid.axes.len() == 3 { LEAST_POINTS.min(walked) } else { 1 };
         Variant {
             block,
-            chunk: walked.div_ceil(chunks).clamp(least, MOST_POINTS),
+            chunk: None,
             line_block: [64, 1],
             carry: true,
-            unroll: 1,
+            unroll: None,
             staged: None,
             rows: None,
             early: true,
@@ -131,6 +125,7 @@ impl Variant {
             vector: 1,
             resident: None,
             tile: tile(target, size(1), size(2)),
+            width: None,
             simd: 256,
             ahead: None,
             fence: None,
@@ -138,7 +133,8 @@ impl Variant {
             row_lanes: None,
             balanced: None,
             row_unroll: None,
-            row_strips: 0,
+            row_strips: None,
+            row_staged: false,
             row_once: false,
         }
     }
@@ -152,19 +148,49 @@ impl Variant {
             Space::Rows(rows) => {
                 let tiles = rows.layout.size.div_ceil(u64::from(usual.block[0]));
                 let row_once = target == Target::Cuda && rows.layout.reads_once();
-                Variant { chunk: (tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS), row_once, ..usual }
+                let chunk = Some((tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS));
+                Variant { chunk, row_once, ..usual }
             }
         }
+    }
+
+    /// Points of the last axis that a lane walks through; on one axis, points a block apart.
+    pub fn walk(&self, grid: &Grid) -> u64 {
+        if let Some(chunk) = self.chunk {
+            return chunk;
+        }
+        let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
+        let [x, y] = self.block.map(u64::from);
+        let dims = grid.axes.len();
+        let tiles = match dims {
+            1 => size(0).div_ceil(x * y),
+            2 => size(0).div_ceil(x * y),
+            _ => size(0).div_ceil(x) * size(1).div_ceil(y),
+        };
+        let walked = if dims == 1 { tiles } else { size(dims - 1) };
+        let chunks = match dims {
+            1 => ENOUGH_BLOCKS,
+            2 => ENOUGH_BLOCKS.div_ceil(tiles),
+            _ => TOGETHER / tiles.div_ceil(2),
+        };
+        let chunks = chunks.min(walked).max(1);
+        let least = if dims == 3 { LEAST_POINTS.min(walked) } else { 1 };
+        walked.div_ceil(chunks).clamp(least, MOST_POINTS)
+    }
+
+    /// Passes over rows of a matrix that a block makes.
+    pub(super) fn passes(&self) -> u64 {
+        self.chunk.unwrap_or(1)
     }
 
     /// Changes one shape: a key of [`Variant`]'s text form and its value, as in `block`, `64x4` or `segments`, `auto`.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "block" => self.block = pair(key, value)?,
-            "chunk" => self.chunk = number(key, value)?,
+            "chunk" => self.chunk = optional(key, value)?,
             "line_block" => self.line_block = pair(key, value)?,
             "carry" => self.carry = number(key, value)?,
-            "unroll" => self.unroll = number(key, value)?,
+            "unroll" => self.unroll = optional(key, value)?,
             "staged" => self.staged = optional(key, value)?,
             "rows" => self.rows = optional(key, value)?,
             "shared" => self.shared = optional(key, value)?,
@@ -176,6 +202,7 @@ impl Variant {
             "vector" => self.vector = number(key, value)?,
             "resident" => self.resident = optional(key, value)?,
             "tile" => self.tile = pair(key, value)?,
+            "width" => self.width = optional(key, value)?,
             "simd" => self.simd = number(key, value)?,
             "ahead" => self.ahead = optional(key, value)?,
             "fence" => self.fence = finish(value)?,
@@ -183,7 +210,8 @@ impl Variant {
             "row_lanes" => self.row_lanes = optional(key, value)?,
             "balanced" => self.balanced = flag(key, value)?,
             "row_unroll" => self.row_unroll = optional(key, value)?,
-            "row_strips" => self.row_strips = number(key, value)?,
+            "row_strips" => self.row_strips = optional(key, value)?,
+            "row_staged" => self.row_staged = number(key, value)?,
             "row_once" => self.row_once = number(key, value)?,
             _ => {
                 let keys: Vec<&str> = self.entries().into_iter().map(|e| e.0).collect();
@@ -205,10 +233,10 @@ impl Variant {
         let staged = self.staged.map_or("auto".to_string(), |staged| staged.to_string());
         vec![
             ("block", format!("{}x{}", self.block[0], self.block[1])),
-            ("chunk", self.chunk.to_string()),
+            ("chunk", self.chunk.map_or("auto".to_string(), |n| n.to_string())),
             ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
             ("carry", self.carry.to_string()),
-            ("unroll", self.unroll.to_string()),
+            ("unroll", auto(self.unroll)),
             ("staged", staged),
             ("rows", auto(self.rows)),
             ("early", self.early.to_string()),
@@ -220,6 +248,7 @@ impl Variant {
             ("vector", self.vector.to_string()),
             ("resident", auto(self.resident)),
             ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
+            ("width", auto(self.width)),
             ("simd", self.simd.to_string()),
             ("ahead", auto(self.ahead)),
             ("fence", fence.to_string()),
@@ -227,7 +256,8 @@ impl Variant {
             ("row_lanes", auto(self.row_lanes)),
             ("balanced", self.balanced.map_or("auto".to_string(), |on| on.to_string())),
             ("row_unroll", auto(self.row_unroll)),
-            ("row_strips", self.row_strips.to_string()),
+            ("row_strips", auto(self.row_strips)),
+            ("row_staged", self.row_staged.to_string()),
             ("row_once", self.row_once.to_string()),
         ]
     }
@@ -268,13 +298,19 @@ impl Variant {
         if !matches!(self.vector, 1 | 2 | 4) {
             return Err(MapError::Variant("vectors have 1, 2 or 4 elements".into()));
         }
+        if self.width.is_some_and(|n| !n.is_power_of_two() || n > 64) {
+            return Err(MapError::Variant("a power of two up to 64 iterations run side by side".into()));
+        }
+        if self.unroll.is_some_and(|n| n > 16) {
+            return Err(MapError::Variant("at most 16 points or rows are unrolled".into()));
+        }
         if self.row_unroll.is_some_and(|n| n > 32) {
             return Err(MapError::Variant("at most 32 slots are asked for together".into()));
         }
-        if self.row_strips > 64 {
+        if self.row_strips.is_some_and(|n| n > 64) {
             return Err(MapError::Variant("a lane reads at most 64 entries of a strip".into()));
         }
-        if self.chunk == 0 || self.simd == 0 || self.tile.contains(&0) {
+        if self.chunk == Some(0) || self.simd == 0 || self.tile.contains(&0) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));
         }
         Ok(())
@@ -290,7 +326,7 @@ impl std::fmt::Display for Variant {
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
-    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_once") {
+    let kind = if matches!(key, "carry" | "staged" | "early" | "reciprocal" | "row_staged" | "row_once") {
         "true or false"
     } else {
         "a number"

@@ -200,6 +200,9 @@ impl C<'_> {
                 line.push_str(&format!(" reduction({symbol} : {})", names.join(", ")));
             }
         }
+        if let Some(width) = self.kernel.simd_width {
+            line.push_str(&format!(" simdlen({width})"));
+        }
         out.code(&line);
     }
 }

@@ -4,7 +4,7 @@ use super::body::{self, ShuffleParts, Target, Wide, fresh, load_each, offset, se
 use super::expr::{Dialect, Piece, Position, Strength, axis_letter, converted, element, element_name, full};
 use super::header;
 use super::writer::{Printed, Writer};
-use crate::kernel::{Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Shuffle, Space};
+use crate::kernel::{Access, Buffer, BufferId, Element, Expr, IndexWidth, Kernel, LoopKind, Op, Scope, Shuffle, Space};
 use crate::kernel::{Math, Stmt, Type, VarId};
 use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::kernel_walk::{Usage, each_expr};
@@ -251,7 +251,10 @@ impl Target for Cuda<'_> {
             // One vector per load: named after the first of its variables, which is unique.
             let name = fresh(self.kernel, &format!("{stem}_{}", self.kernel.var_name(part[0])), &[]);
             let place = element(self, from.buffer, &offset(from.index, n * width));
-            out.code(&format!("const {vector} {name} = *reinterpret_cast<const {vector}*>(&{place});"));
+            let at = format!("reinterpret_cast<const {vector}*>(&{place})");
+            let once = self.kernel.buffers.get(from.buffer.0).is_some_and(|buffer| buffer.access == Access::ReadOnce);
+            let load = if once { format!("__ldcs({at})") } else { format!("*{at}") };
+            out.code(&format!("const {vector} {name} = {load};"));
             for (&var, component) in part.iter().zip(COMPONENTS).filter(|&(&var, _)| self.is_read(var)) {
                 out.code(&format!("{} = {name}.{component};", self.declare(var, false)));
             }

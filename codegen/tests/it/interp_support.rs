@@ -108,6 +108,7 @@ impl Builder {
             grid: [blocks, 1, 1],
             lanes: [lanes, 1, 1],
             resident_blocks: None,
+            simd_width: None,
             index: IndexWidth::I32,
             vars: Vec::new(),
             body: Vec::new(),

@@ -14,6 +14,7 @@ pub fn kernel(name: &str, grid: [u64; 3], lanes: [u32; 3]) -> Kernel {
         grid,
         lanes,
         resident_blocks: None,
+        simd_width: None,
         index: IndexWidth::I32,
         vars: Vec::new(),
         body: Vec::new(),

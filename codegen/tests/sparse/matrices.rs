@@ -125,10 +125,27 @@ pub fn long() -> Vec<Csr> {
         let length = |i: usize| longs.iter().find(|l| l.0 == i).map_or(if i % 3 == 1 { others } else { 0 }, |l| l.1);
         (0..n).map(|i| (0..length(i)).map(|k| (i + k) % n).collect()).collect()
     };
+    let all = |i: usize| match i {
+        0 | 1999 => (0..2000).collect(),
+        700 => (0..1500).collect(),
+        _ => (0..1 + i % 3).map(|k| (i + 7 * k) % 2000).collect(),
+    };
+    let many = |i: usize| match i {
+        5 | 40 => (0..10_500 + i).collect(),
+        _ => {
+            if i.is_multiple_of(2) {
+                vec![i]
+            } else {
+                Vec::new()
+            }
+        }
+    };
     vec![
         Csr::new("tiles end with rows", n, lengths(&[(0, 2048), (5, 4096), (9, 2047), (10, 1), (17, 2048)], 0), 31),
         Csr::new("one row over tiles", n, lengths(&[(3000, 6900)], 1), 32),
         Csr::new("long rows among short ones", n, lengths(&[(2, 3000), (4, 5000), (6000, 2100), (6999, 4500)], 2), 33),
         Csr::new("one row is all", n, lengths(&[(77, 6150)], 0), 34),
+        Csr::new("rows over many tiles", 11_000, (0..11_000).map(many).collect(), 36),
+        Csr::new("no row is empty", 2000, (0..2000).map(all).collect(), 35),
     ]
 }

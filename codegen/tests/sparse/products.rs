@@ -142,7 +142,7 @@ fn every_sharing_of_rows_gives_the_product() {
                 agrees(&matrix, &format, Target::Cuda, Element::F64, |variant| {
                     (variant.row_lanes, variant.row_unroll) = (Some(lanes), together);
                     variant.block = [64, 1];
-                    variant.chunk = 2;
+                    variant.chunk = Some(2);
                 });
             }
         }
@@ -157,7 +157,7 @@ fn strips_of_entries_give_the_product() {
             for (items, lanes, chunk) in [(1, 32, 1), (4, 64, 2), (8, 128, 4)] {
                 let precision = if items == 4 { Element::F32 } else { Element::F64 };
                 agrees(&matrix, &format, Target::Cuda, precision, |variant| {
-                    (variant.row_strips, variant.block, variant.chunk) = (items, [lanes, 1], chunk);
+                    (variant.row_strips, variant.block, variant.chunk) = (Some(items), [lanes, 1], Some(chunk));
                     variant.balanced = Some(false);
                 });
             }
@@ -170,7 +170,7 @@ fn strips_that_do_not_fit_are_refused() {
     let stored = convert(&formats::named("csr"), &matrices::square()[4].view(), PLAIN).unwrap();
     let case = case(&stored);
     let mut variant = Variant::for_space(Target::Cuda, &case.op.space);
-    (variant.row_strips, variant.block) = (16, [256, 1]);
+    (variant.row_strips, variant.block) = (Some(16), [256, 1]);
     let options = map::Options { target: Target::Cuda, precision: Element::F64, history_len: 4, variant };
     let error = map::map(&fused(&case), &options).unwrap_err();
     assert!(error.to_string().contains("do not fit the shared memory"), "{error}");
@@ -194,7 +194,7 @@ fn what_a_search_would_try_can_be_mapped() {
                 let mut variant = default.clone();
                 variant.set(first.0, &first.1).unwrap();
                 variant.set(second.0, &second.1).unwrap();
-                if ![first.0, second.0].iter().all(|key| variant.matters(key, Work::Rows)) {
+                if ![first.0, second.0].iter().all(|key| variant.matters(key, Target::Cuda, Work::Rows)) {
                     continue;
                 }
                 let fits = variant.holds_strips(products, Element::F64);
@@ -214,14 +214,54 @@ fn columns_aside_are_found() {
     }
 }
 
+/// Lanes of a block, and whether terms go through shared memory.
+const CUTS: [([u32; 2], bool); 4] = [([256, 1], false), ([512, 1], true), ([64, 1], false), ([1024, 1], false)];
+
 #[test]
 fn products_cut_by_entries_agree() {
-    for name in ["csr", "odd_csr_sorted"] {
+    for (number, name) in ["csr", "odd_csr_sorted"].into_iter().enumerate() {
         let format = formats::named(name);
-        for matrix in matrices::square().into_iter().chain(matrices::long()) {
-            for precision in [Element::F64, Element::F32] {
-                agrees(&matrix, &format, Target::Cuda, precision, |variant| variant.balanced = Some(true));
+        for (n, matrix) in matrices::square().into_iter().chain(matrices::long()).enumerate() {
+            for (m, precision) in [Element::F64, Element::F32].into_iter().enumerate() {
+                let (block, staged) = CUTS[(number + n + 2 * m) % CUTS.len()];
+                agrees(&matrix, &format, Target::Cuda, precision, |variant| {
+                    (variant.balanced, variant.block, variant.row_staged) = (Some(true), block, staged);
+                });
             }
+        }
+    }
+}
+
+/// A sweep that stores its product and does nothing else is not launched, unless a row has no entries.
+#[test]
+fn products_alone_go_where_they_are_stored() {
+    for (n, mut matrix) in matrices::square().into_iter().chain(matrices::long()).enumerate() {
+        for (block, row_staged) in CUTS.into_iter().skip(n % 2).step_by(2) {
+            let precision = if block[0] < 512 { Element::F64 } else { Element::F32 };
+            matrix.value = rounded(precision, matrix.value);
+            let stored = convert(&formats::named("csr"), &matrix.view(), PLAIN).unwrap();
+            let case = case(&stored);
+            let mut build = Build::new(&case.op, &["x", "y"]);
+            let values = vec![value("x", load(0)), value("y", ValueKind::Apply(ValueId(0)))];
+            build.sweep("product", Granule::Point, values, vec![store(1, 1)], Vec::new());
+            let mut variant = Variant::for_space(Target::Cuda, &case.op.space);
+            (variant.balanced, variant.block, variant.row_staged) = (Some(true), block, row_staged);
+            let mut machine = Machine::new(&case, &build.program, Target::Cuda, precision, Some(variant));
+            let rows = matrix.rows();
+            let (entries, filled) = (matrix.column.len(), (0..rows).filter(|&row| matrix.row(row).count() > 0).count());
+            let launches = match entries {
+                0 => 1,
+                _ => 1 + usize::from(entries > 2048) + usize::from(filled < rows),
+            };
+            assert_eq!(machine.module.sweeps[0].len(), launches, "{}", matrix.name);
+            let x = rounded(precision, Random::new(4).vector(case.len()));
+            machine.write(0, &x);
+            machine.write(1, &vec![f64::NAN; case.len()]);
+            machine.sweep(0);
+            let (y, m) = matrix.product(&x);
+            let e = epsilon(precision) / 2.0;
+            let bound = |row: usize| (matrix.row(row).count() as f64 + 2.0) * e * m[row] + f64::MIN_POSITIVE;
+            close("y", &machine.read(1), &y, bound, || format!("{} {precision:?} {block:?}", matrix.name));
         }
     }
 }

@@ -5,21 +5,31 @@ use kernelwright_codegen::kernel::Kernel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Asks what is being compiled to end: a compilation that nobody waits for any more would only take time. Clones are one
 /// request; once asked, it stays asked.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    /// Asks by itself then.
+    until: Option<Instant>,
+}
 
 impl Stop {
+    /// One that asks by itself at some time, if there is one.
+    pub fn at(until: Option<Instant>) -> Stop {
+        Stop { until, ..Stop::default() }
+    }
+
     /// Asks.
     pub fn ask(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was asked.
     pub fn asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 

@@ -56,6 +56,8 @@ pub struct CudaBackend {
     pinned: Pinned,
     device: Device,
     images: Images,
+    /// Ends compilations.
+    stop: Stop,
     counters: Counters,
     times: CompileTimes,
 }
@@ -171,6 +173,7 @@ impl CudaBackend {
                 arithmetic: options.arithmetic,
                 cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
             },
+            stop: Stop::default(),
             counters: Counters::default(),
             times: CompileTimes::default(),
         })
@@ -352,8 +355,8 @@ impl Backend for CudaBackend {
             self.shape(&Signature::of(kernel))?;
         }
         let (counters, times, images) = (&mut self.counters, &mut self.times, &self.images);
-        let never = Stop::default();
-        let one = |unit: &Unit| images.of(unit, kernels, &never);
+        let stop = &self.stop;
+        let one = |unit: &Unit| images.of(unit, kernels, stop);
         let units = units::build(kernels, print::cuda_with_lines, counters, times, one)?;
         let begin = Instant::now();
         let mut loaded: Vec<Option<CudaKernel>> = kernels.iter().map(|_| None).collect();
@@ -365,6 +368,10 @@ impl Backend for CudaBackend {
         let kernels = loaded.into_iter().flatten().map(|kernel| KernelHandle(self.kernels.put(kernel))).collect();
         self.times.load += begin.elapsed();
         Ok(kernels)
+    }
+
+    fn limit(&mut self, stop: &Stop) {
+        self.stop = stop.clone();
     }
 
     fn release(&mut self, kernels: &[KernelHandle]) {

@@ -49,6 +49,8 @@ const UNCHECKED: usize = 64 << 20;
 pub struct HostBackend {
     libraries: Libraries,
     pool: Pool,
+    /// Ends compilations.
+    stop: Stop,
     kernels: Slots<HostKernel>,
     buffers: Slots<HostBuffer>,
     /// Large buffers made so far.
@@ -84,6 +86,7 @@ impl HostBackend {
                 cache: options.cache.unwrap_or_else(|| Arc::new(Cache::of_user())),
             },
             pool: Pool::new(options.threads)?,
+            stop: Stop::default(),
             kernels: Slots::new(),
             buffers: Slots::new(),
             made: 0,
@@ -194,8 +197,8 @@ impl Backend for HostBackend {
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
         for_host(kernels)?;
         let (mut times, mut counters) = (self.times, self.counters);
-        let (libraries, never) = (&self.libraries, Stop::default());
-        let one = |unit: &Unit| libraries.of(unit, &never);
+        let (libraries, stop) = (&self.libraries, &self.stop);
+        let one = |unit: &Unit| libraries.of(unit, stop);
         let units = units::build(kernels, print::c_with_lines, &mut counters, &mut times, one)?;
         self.counters = counters;
         let begin = Instant::now();
@@ -301,6 +304,10 @@ impl Backend for HostBackend {
 
     fn threads(&self) -> Option<usize> {
         Some(self.pool.threads())
+    }
+
+    fn limit(&mut self, stop: &Stop) {
+        self.stop = stop.clone();
     }
 
     fn set_threads(&mut self, threads: usize) -> Result<(), BackendError> {

@@ -26,7 +26,7 @@ use kernelwright_codegen::kernel::{Element, Kernel};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use build::{Build, Identity};
+use build::{Build, Identity, Stop};
 
 pub use units::CompileTimes;
 pub use vector::{DeviceVector, VectorMut, VectorRef};
@@ -114,6 +114,10 @@ pub trait Backend {
     /// Where the time of compiling went, summed over all calls.
     fn compile_times(&self) -> CompileTimes {
         CompileTimes::default()
+    }
+    /// What ends the compilations of [`Backend::compile`] from now on; of no effect where nothing is compiled.
+    fn limit(&mut self, stop: &Stop) {
+        let _ = stop;
     }
     /// What was done so far; shows that a parameter never recompiles and that memory stays flat.
     fn counters(&self) -> Counters {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernelwright_codegen::kernel::{Element, Kernel};
 
-use super::build::{Build, Identity};
+use super::build::{Build, Identity, Stop};
 use super::{
     Backend, BackendError, BufferHandle, CompileTimes, Counters, Integers, KernelHandle, KernelInfo, Recorded, Target,
     VectorMut, VectorRef,
@@ -40,6 +40,9 @@ impl Backend for Shared {
     }
     fn compile(&mut self, kernels: &[Kernel]) -> Result<Vec<KernelHandle>, BackendError> {
         self.inner.borrow_mut().compile(kernels)
+    }
+    fn limit(&mut self, stop: &Stop) {
+        self.inner.borrow_mut().limit(stop);
     }
     fn allocate(&mut self, element: Element, len: u64) -> Result<BufferHandle, BackendError> {
         self.inner.borrow_mut().allocate(element, len)

@@ -8,6 +8,7 @@
 
 mod args;
 mod arrays;
+mod deadline;
 mod failure;
 mod matrix;
 mod out;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::args::TuneArgs;
 use super::arrays;
 use super::bench_spmv::{kinds, wanted};
+use super::deadline::Deadline;
 use super::failure::Failure;
 use super::matrix::read;
 use super::out::Out;
@@ -40,13 +41,17 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
     if args.show || args.export.is_some() {
         return kept(args, out);
     }
+    let options = Options { since: Some(Instant::now()), ..options(args) };
+    let deadline = Deadline::new(Instant::now(), options.budget, out.is_json());
     let stop = interrupt_flag();
     let mut line = Line::new();
-    let result = found(args, &mut |progress| {
+    let result = found(args, &options, &mut |progress| {
         line.update(progress);
+        deadline.note(progress.what);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     line.finish();
+    drop(deadline);
     let report = result?;
     report.notices.iter().for_each(|notice| eprintln!("note: {notice}"));
     text(&report, out)?;
@@ -58,16 +63,16 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
 }
 
 /// Tunes what the arguments name.
-fn found(args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
+fn found(args: &TuneArgs, options: &Options, watch: Watch) -> Result<Report, Failure> {
     match (&args.file, &args.matrix, &args.kind) {
-        (Some(file), None, None) => program(&named_program(file)?, args, watch),
+        (Some(file), None, None) => program(&named_program(file)?, args, options, watch),
         (None, Some(path), None) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            product(&name, &read(path)?.csr, args, watch)
+            product(&name, &read(path)?.csr, args, options, watch)
         }
         (None, None, Some(kind)) => {
             let kinds = kinds(std::slice::from_ref(kind), args.scale.unwrap_or(1.0))?;
-            product(kind, &kinds[0].build(), args, watch)
+            product(kind, &kinds[0].build(), args, options, watch)
         }
         (None, None, None) => {
             let message = "tune needs a FILE or a --matrix (or --show, --export or --import)";
@@ -77,12 +82,12 @@ fn found(args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
     }
 }
 
-fn program(loaded: &Loaded, args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
+fn program(loaded: &Loaded, args: &TuneArgs, options: &Options, watch: Watch) -> Result<Report, Failure> {
     if let Some(run) = march::chosen(loaded, args.problem.as_deref())? {
         let bound = bound(loaded, run, args)?;
         bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
         let opened = open(args.backend, Arithmetic::Contracted, &std::sync::Arc::new(Cache::of_user()))?;
-        let (mut report, _) = tune::system::tune(&bound, opened.backend, Store::of_user(), &options(args), watch)?;
+        let (mut report, _) = tune::system::tune(&bound, opened.backend, Store::of_user(), options, watch)?;
         report.notices.splice(0..0, opened.notices);
         return Ok(report);
     }
@@ -94,7 +99,7 @@ fn program(loaded: &Loaded, args: &TuneArgs, watch: Watch) -> Result<Report, Fai
     if let Some(schedule) = &args.schedule {
         builder = builder.schedule(schedule);
     }
-    Ok(builder.tune_now(&options(args), watch)?)
+    Ok(builder.tune_now(options, watch)?)
 }
 
 /// A problem of a system, with what the arguments set.
@@ -109,7 +114,7 @@ fn named_program(file: &str) -> Result<Loaded, Failure> {
 }
 
 /// Tunes the product of a matrix.
-fn product(name: &str, matrix: &Csr, args: &TuneArgs, watch: Watch) -> Result<Report, Failure> {
+fn product(name: &str, matrix: &Csr, args: &TuneArgs, options: &Options, watch: Watch) -> Result<Report, Failure> {
     let declarations = args.format.formats.as_deref().map(load).transpose()?;
     let all = choice::formats(declarations.as_ref().map(|loaded| &loaded.program));
     let formats = wanted(&all, &args.format.format)?;
@@ -119,7 +124,7 @@ fn product(name: &str, matrix: &Csr, args: &TuneArgs, watch: Watch) -> Result<Re
     }
     let asked = Asked { name: name.to_string(), matrix, formats, precision };
     let opened = open(args.backend, Arithmetic::default(), &std::sync::Arc::new(Cache::of_user()))?;
-    let (mut report, _) = matrix::tune(&asked, opened.backend, Store::of_user(), &options(args), watch)?;
+    let (mut report, _) = matrix::tune(&asked, opened.backend, Store::of_user(), options, watch)?;
     report.notices.splice(0..0, opened.notices);
     Ok(report)
 }
@@ -144,7 +149,7 @@ fn options(args: &TuneArgs) -> Options {
     let unlimited = args.budget.is_none() && (args.count.is_some() || args.exhaustive);
     let strategy = if args.exhaustive { Choice::Exhaustive } else { args.strategy };
     let budget = if unlimited { None } else { Some(args.budget.unwrap_or(BUDGET)) };
-    Options { budget, count: args.count, strategy, fresh: args.fresh }
+    Options { budget, since: None, count: args.count, strategy, fresh: args.fresh }
 }
 
 /// One line on the terminal while a tune runs; elsewhere a line for each kernel.

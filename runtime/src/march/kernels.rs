@@ -16,6 +16,9 @@ use crate::backend::{Backend, BufferHandle, KernelHandle, Recorded, Target};
 use crate::solve::Error;
 use crate::tune::known::set_threads;
 
+/// Steps that are timed at a stretch, at most.
+const MOST_STEPS: usize = 256;
+
 /// A system, its parameters, and one number per material for each element.
 pub type Numbers<'p> = (&'p System, &'p [f64], &'p [Vec<f64>]);
 
@@ -147,11 +150,6 @@ impl KernelEngine {
         resolved(&self.module.step[parity], &self.kernels, &self.buffers)
     }
 
-    /// Bytes of a value of the state.
-    pub fn real_bytes(&self) -> u64 {
-        self.module.buffers[self.module.state[0]].element.bytes()
-    }
-
     fn launch(&mut self, launches: &[Launch]) -> Result<(), Error> {
         for launch in launches {
             let args: Vec<BufferHandle> = launch.args.iter().map(|buffer| self.buffers[*buffer]).collect();
@@ -184,6 +182,29 @@ impl KernelEngine {
         let seconds = self.backend.time(&self.step[self.parity])?;
         self.parity = self.module.parity_after(self.parity, self.stages);
         Ok(seconds)
+    }
+
+    /// Seconds of one step on the device, by as many at a stretch as take `sample` seconds.
+    ///
+    /// # Errors
+    /// A failing back end.
+    pub fn time_steps(&mut self, sample: f64) -> Result<f64, Error> {
+        let first = self.time_step()?;
+        if first >= sample {
+            return self.time_step();
+        }
+        // After an even number the state is where it was.
+        let count = ((sample / first.max(1e-9)).ceil() as usize).min(MOST_STEPS).next_multiple_of(2);
+        let (mut launches, mut parity) = (Vec::new(), self.parity);
+        for _ in 0..count {
+            launches.extend(resolved(&self.module.step[parity], &self.kernels, &self.buffers));
+            parity = self.module.parity_after(parity, self.stages);
+        }
+        let recorded = self.backend.record(&launches)?;
+        // A device takes a list in when it runs for the first time.
+        let seconds = self.backend.time(&recorded).and_then(|_| self.backend.time(&recorded));
+        self.backend.forget(recorded);
+        Ok(seconds? / count as f64)
     }
 }
 

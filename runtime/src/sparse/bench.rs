@@ -114,8 +114,9 @@ impl Reference {
 type Shape = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// Ways to form products of rows without padding on a CUDA device; the first is what the compiler chooses.
-const SHAPES: [Shape; 3] = [
+const SHAPES: [Shape; 4] = [
     ("", &[]),
+    ("shared by lanes", &[("balanced", "false"), ("row_strips", "0")]),
     ("cut by entries", &[("balanced", "true")]),
     ("in strips", &[("balanced", "false"), ("row_strips", "8")]),
 ];

@@ -6,6 +6,7 @@
 //! a program's own solvers may be used.
 
 use kernelwright_codegen::format::{self, Basis, Options, Stored, companion};
+use kernelwright_syntax::diagnostic::Diagnostic;
 use kernelwright_syntax::program::{
     Format, Precision, Preconditioner, Program, Scalar, Solver, Statement, StatementKind, VarId, Vector,
 };
@@ -73,10 +74,7 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
          preconditioner {preconditioner};\n    tolerance {tolerance:?};\n    iterations {iterations};\n    \
          precision {precision};\n}}\n"
     );
-    let mut loaded = from_text("command line", text).map_err(|error| match error {
-        LoadError::Program(diagnostics) => Error::Program(diagnostics),
-        LoadError::NotFound(text) => Error::Input(text),
-    })?;
+    let mut loaded = from_text("command line", text).map_err(|error| Error::Input(said(&error)))?;
     let number = loaded.program.problems.iter().position(|problem| problem.name == OPERATOR);
     let number = number.ok_or_else(|| Error::Internal("the problem of a matrix is missing".to_string()))?;
     loaded.program.problems.swap(0, number);
@@ -98,6 +96,16 @@ pub fn program(rows: usize, choices: &Choices, declarations: Option<&Loaded>) ->
         restart(solver, every)?;
     }
     Ok(loaded)
+}
+
+/// What is wrong with the solver or preconditioner asked for: without places, which are of a text that nobody wrote.
+fn said(error: &LoadError) -> String {
+    let LoadError::Program(diagnostics) = error else { return error.to_string() };
+    let one = |wrong: &Diagnostic| match &wrong.help {
+        Some(help) => format!("{} ({help})", wrong.message),
+        None => wrong.message.clone(),
+    };
+    diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Whether a text can only be read as one expression: it is put into a program.

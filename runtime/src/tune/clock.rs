@@ -4,6 +4,9 @@
 //! the median says how far samples spread. Samples of rivals are taken in turns, so that a clock that changes its rate
 //! changes it for all.
 
+use std::time::{Duration, Instant};
+
+use super::budget::ends;
 use super::tunable::Tunable;
 use crate::backend::{Backend, BackendError, Recorded};
 
@@ -112,7 +115,7 @@ impl Lap {
         Timed { seconds, spread, samples: self.samples.len() as u32, rejected: false }
     }
 
-    /// Samples until the spread is known, or the candidate is hopeless against a limit.
+    /// Samples until the spread is known, the candidate is hopeless against a limit, or time is up; once in any case.
     ///
     /// # Errors
     /// A device that fails.
@@ -121,6 +124,7 @@ impl Lap {
         backend: &mut dyn Backend,
         bench: &impl Tunable,
         limit: Option<f64>,
+        until: Option<Instant>,
     ) -> Result<Timed, BackendError> {
         let [least, most] = SAMPLES;
         // What an interpreter takes is no measure of anything.
@@ -131,7 +135,8 @@ impl Lap {
             if limit.is_some_and(|limit| timed.seconds > HOPELESS * limit) {
                 return Ok(Timed { rejected: true, ..timed });
             }
-            if self.samples.len() >= least && timed.spread < STEADY {
+            let known = self.samples.len() >= least && timed.spread < STEADY;
+            if known || !ends(Duration::ZERO, until) {
                 break;
             }
         }

@@ -82,7 +82,7 @@ pub fn exact(family: &str, sizes: &[usize], space: &str) -> String {
 pub fn space(target: Target, operator: &math::Operator, precision: Precision) -> String {
     let axes = (0..operator.space.grid().axes.len()).map(Work::Line);
     let rows = operator.space.rows().map(|_| Work::Rows);
-    let works = axes.chain([Work::Point, Work::Fence]).chain(rows);
+    let works = axes.chain([Work::Point, Work::Plain, Work::Fence]).chain(rows);
     let parts = |work| Variant::parts(target.into(), &operator.space, pipeline::element_of(precision), work);
     space::text(works.flat_map(parts))
 }

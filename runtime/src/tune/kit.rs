@@ -273,6 +273,7 @@ impl Maker {
             grid: [self.blocks, 1, 1],
             lanes: [self.lanes as u32, 1, 1],
             resident_blocks: None,
+            simd_width: None,
             index: self.index,
             vars: made.vars,
             body,

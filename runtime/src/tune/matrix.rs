@@ -12,6 +12,7 @@ use kernelwright_codegen::map::Variant;
 use kernelwright_syntax::program::{Format, Precision};
 
 use super::bench::{Inputs, Step};
+use super::budget::Act;
 use super::clock;
 use super::race::{self, Searched};
 use super::record::{About, Kind, Verdict};
@@ -168,7 +169,7 @@ impl MatrixTuner<'_, '_> {
         if near.is_empty() {
             let reasons: Vec<String> =
                 self.trials.iter().map(|trial| format!("{}: {}", trial.schedule, trial.reason)).collect();
-            return Err(Error::Internal(format!("no format can be used\n{}", reasons.join("\n"))));
+            return Err(Error::Input(format!("no format can be used\n{}", reasons.join("\n"))));
         }
         Ok(thinned(near))
     }
@@ -196,7 +197,8 @@ impl MatrixTuner<'_, '_> {
     }
 
     fn late(&self) -> bool {
-        self.session.over() || self.session.at(FIRST).is_some_and(|until| Instant::now() >= until)
+        let budget = &self.session.budget;
+        self.session.over() || !budget.fits_share(budget.takes(Act::Convert) + budget.load(), FIRST)
     }
 
     /// Converts to a format and has its product compiled, unless its time is known.
@@ -220,7 +222,7 @@ impl MatrixTuner<'_, '_> {
 
     fn wait(&mut self, one: &mut Entered) {
         if let Some(ready) = one.ready.take() {
-            self.session.wait(&ready, self.session.until(), &Stage::named(&one.format.name));
+            self.session.wait(&ready, self.session.budget.ready_until(), &Stage::named(&one.format.name));
         }
     }
 
@@ -271,26 +273,34 @@ impl MatrixTuner<'_, '_> {
     }
 
     /// The matrix in a format, and the hash of the product's code under the default variant.
-    fn stored(&self, format: &Format) -> Result<(Stored, String), Error> {
+    fn stored(&mut self, format: &Format) -> Result<(Stored, String), Error> {
+        let begin = Instant::now();
         let stored = convert(self.asked.matrix, format)?;
+        self.session.budget.learn(Act::Convert, begin.elapsed());
         let code = code(&stored, &self.mapping, &[]).map_err(Error::Internal)?;
         Ok((stored, code))
     }
 
     fn time_format(&mut self, stored: &Stored) -> Result<f64, Error> {
         let mut product = self.product(stored, &[])?;
+        let begin = Instant::now();
         let seconds = product.time(REPEATS);
+        self.session.budget.learn(Act::Sample, begin.elapsed());
         product.into_backend();
         seconds
     }
 
     /// A product under a variant, held against one in f64.
     fn product(&mut self, stored: &Stored, variant: &[(String, String)]) -> Result<Product, Error> {
+        let begin = Instant::now();
         let mut product = Product::compile(stored, self.asked.precision, variant, Box::new(self.session.backend()))?;
         let y = product.multiply(&self.reference.x);
         let fault = y.map(|y| self.reference.fault(self.asked.matrix, &y, self.asked.precision));
         match fault {
-            Ok(None) => Ok(product),
+            Ok(None) => {
+                self.session.budget.loaded(begin.elapsed());
+                Ok(product)
+            }
             Ok(Some(why)) => {
                 product.into_backend();
                 Err(Error::Internal(why))
@@ -311,18 +321,21 @@ impl MatrixTuner<'_, '_> {
     /// Searches the kernel of every format that went on.
     fn kernels(&mut self, near: &mut [Near]) -> Result<Vec<KernelReport>, Error> {
         let small = small(self.asked.matrix);
+        self.session.limit(self.session.budget.search_until());
         let mut reports = Vec::new();
         let count = near.len();
         for (number, one) in near.iter_mut().enumerate() {
-            if self.session.over() {
+            if !self.session.opens() {
                 break;
             }
-            let until = self.session.left().map(|time| Instant::now() + time / (count - number) as u32);
+            let begun = Some(Instant::now());
+            let left = self.session.budget.left();
+            let until = left.map(|time| Instant::now() + time / (count - number) as u32);
             // Where a product like this one was fastest, this one may be as well.
             let others = reports.iter().map(|report: &KernelReport| &report.searched).filter(|other| other.best != 0);
             let seeds = others.map(|other| other.trials[other.best].variant.clone()).collect();
             let (schedule, small) = (one.format.name.clone(), small.as_slice());
-            match self.search(one, small, &race::Asked { schedule: &schedule, until, seeds }) {
+            match self.search(one, small, &race::Asked { schedule: &schedule, until, seeds, begun }) {
                 Ok(Some(searched)) => {
                     reports.push(KernelReport { schedule: one.format.name.clone(), weight: 1.0, searched });
                 }
@@ -354,18 +367,27 @@ impl MatrixTuner<'_, '_> {
 
     /// The default, the tuned formats and the last choice in turns.
     fn finals(&mut self, near: &mut Vec<Near>, kernels: &[KernelReport]) -> Result<Final, Error> {
+        if !self.session.loads() {
+            return self.default_alone(&near[0]);
+        }
         let mut wanted = vec![(0, Vec::new())];
         for (number, one) in near.iter().enumerate() {
             let report = kernels.iter().find(|report| report.schedule == one.format.name);
             let best = report.map(|report| &report.searched).filter(|searched| searched.best != 0);
             wanted.push((number, best.map_or(Vec::new(), |searched| searched.trials[searched.best].variant.clone())));
         }
+        self.session.limit(self.session.budget.until());
         wanted.extend(self.last(near));
         let mut products: Vec<(usize, Parts, Product)> = Vec::new();
         let mut first = None;
         for (number, variant) in wanted {
             let known = products.iter().any(|(other, own, _)| (*other, own) == (number, &variant));
-            if known || (!products.is_empty() && self.session.stopped()) {
+            if known {
+                continue;
+            }
+            if !products.is_empty() && !self.session.loads() {
+                let name = &near[number].format.name;
+                self.notices.push(format!("{name} was left out of the final: there was no time to load it"));
                 continue;
             }
             match self.product(&near[number].stored, &variant) {
@@ -384,13 +406,24 @@ impl MatrixTuner<'_, '_> {
         result
     }
 
+    /// The default by its first times, where there is no time for a final.
+    fn default_alone(&self, near: &Near) -> Result<Final, Error> {
+        let (schedule, words) = (near.format.name.clone(), self.words(&near.stored));
+        let seconds = near.seconds;
+        let finalist = Finalist { schedule, words, variant: Vec::new(), threads: None, seconds, spread: 0.0 };
+        let code = code(&near.stored, &self.mapping, &[]).map_err(Error::Internal)?;
+        Ok(Final { all: vec![finalist], best: 0, code })
+    }
+
     /// The choice of the tune before, its format among the others.
     fn last(&mut self, near: &mut Vec<Near>) -> Option<(usize, Parts)> {
         let last = self.session.last_choice()?;
         let (name, variant) = (last.schedule.clone(), last.variant.clone());
         let number = match near.iter().position(|one| one.format.name == name) {
             Some(known) => known,
-            None if self.session.stopped() => return None,
+            None if !self.session.loads() || !self.session.fits(self.session.budget.takes(Act::Convert)) => {
+                return None;
+            }
             None => {
                 let format = choice::named(&self.asked.formats, &name)?;
                 let stored = convert(self.asked.matrix, &format).ok()?;

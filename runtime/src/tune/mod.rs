@@ -13,6 +13,7 @@
 //! solves find the choice.
 
 pub mod bench;
+pub mod budget;
 pub mod clock;
 pub mod element;
 pub mod exact;
@@ -41,7 +42,7 @@ mod turns;
 pub mod workshop;
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use report::Report;
 pub use tuner::tune;
@@ -51,6 +52,8 @@ pub use tuner::tune;
 pub struct Options {
     /// Wall-clock time, planning and compiling included; none is no limit.
     pub budget: Option<Duration>,
+    /// When the budget began, if not with the tune: reading a matrix may be part of it.
+    pub since: Option<Instant>,
     /// Candidates sent to the compiler at most.
     pub count: Option<usize>,
     /// Which candidate is next.
@@ -64,7 +67,7 @@ pub const BUDGET: Duration = Duration::from_secs(60);
 
 impl Default for Options {
     fn default() -> Options {
-        Options { budget: Some(BUDGET), count: None, strategy: strategy::Choice::Guided, fresh: false }
+        Options { budget: Some(BUDGET), since: None, count: None, strategy: strategy::Choice::Guided, fresh: false }
     }
 }
 

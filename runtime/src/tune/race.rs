@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use kernelwright_codegen::kernel::Kernel;
 
+use super::budget::{Act, ends};
 use super::clock::{Lap, NEVER, Timed};
 use super::key;
 use super::record::{Kind, Record, Verdict};
@@ -40,6 +41,8 @@ struct Loaded<C> {
     code: String,
     info: Option<KernelInfo>,
     expected: f64,
+    /// Time that loading it took.
+    took: Duration,
 }
 
 /// A proven candidate that stays on the device.
@@ -69,6 +72,8 @@ struct Race<'s, 'e, T: Tunable> {
     waiting: BTreeMap<usize, Waiting<T::Mapped>>,
     live: Vec<Live<T::Candidate>>,
     until: Option<Instant>,
+    /// Time of the last samples of all that are left.
+    turn: Duration,
 }
 
 /// How a search is asked for.
@@ -80,6 +85,8 @@ pub struct Asked<'a> {
     pub until: Option<Instant>,
     /// Variants to look at first: the best of kernels like this one.
     pub seeds: Vec<Vec<(String, String)>>,
+    /// When its preparation began.
+    pub begun: Option<Instant>,
 }
 
 /// Searches the candidates of something as long as the strategy finds something to look at, and there is time.
@@ -101,20 +108,24 @@ pub fn search<T: Tunable>(session: &mut Session<'_>, tunable: T, asked: &Asked<'
         waiting: BTreeMap::new(),
         live: Vec::new(),
         until: asked.until,
+        turn: Duration::ZERO,
     };
-    let result = race.run(&asked.seeds);
+    let result = race.run(asked);
     let found = race.close();
     result.map(|()| found)
 }
 
 impl<T: Tunable> Race<'_, '_, T> {
-    fn run(&mut self, seeds: &[Vec<(String, String)>]) -> Result<(), Error> {
+    fn run(&mut self, asked: &Asked<'_>) -> Result<(), Error> {
         self.reference()?;
+        if let Some(begun) = asked.begun {
+            self.session.budget.learn(Act::Open, begun.elapsed());
+        }
         self.tell(0);
         let mut strategy = self.session.options.strategy.strategy();
         let places =
             |parts: &Vec<(String, String)>| (1..self.states.len()).find(|number| self.tunable.parts(*number) == *parts);
-        let mut seeds: VecDeque<usize> = seeds.iter().filter_map(places).collect();
+        let mut seeds: VecDeque<usize> = asked.seeds.iter().filter_map(places).collect();
         loop {
             self.fill(strategy.as_mut(), &mut seeds);
             if self.waves.is_empty() {
@@ -185,13 +196,17 @@ impl<T: Tunable> Race<'_, '_, T> {
         let backend = &mut self.session.backend();
         let begin = Instant::now();
         let handles = backend.compile(kernels)?;
-        self.session.compiled(begin.elapsed());
+        self.session.budget.learn(Act::Compile, begin.elapsed());
+        let begin = Instant::now();
         let candidate = self.tunable.load(backend, mapped, handles)?;
         match self.establish(backend, &candidate) {
             Ok(lap) => {
                 self.codes.insert(code.to_string(), number);
                 let info = info(backend, self.tunable.kernels(&candidate));
-                self.time(Loaded { number, candidate, code: code.to_string(), info, expected: 1.0 }, lap)
+                let (code, took) = (code.to_string(), begin.elapsed());
+                let timed = self.time(Loaded { number, candidate, code, info, expected: 1.0, took }, lap);
+                self.session.budget.learn(Act::Measure, begin.elapsed());
+                timed
             }
             Err(error) => {
                 self.tunable.discard(backend, candidate);
@@ -210,7 +225,7 @@ impl<T: Tunable> Race<'_, '_, T> {
     }
 
     fn over(&self) -> bool {
-        self.session.over() || self.until.is_some_and(|until| Instant::now() + self.session.compile_time() >= until)
+        self.session.over() || !ends(self.session.candidate_time(), self.until)
     }
 
     /// Sends waves to the workshop. Where compiling disturbs measuring, one at a time.
@@ -325,8 +340,9 @@ impl<T: Tunable> Race<'_, '_, T> {
     fn load(&mut self, made: Made) -> Option<Loaded<T::Candidate>> {
         let (mapped, kernels, code) = self.waiting.remove(&made.number)?;
         let number = made.number;
-        self.session.compiled(made.took);
+        self.session.budget.learn(Act::Compile, made.took);
         let backend = &mut self.session.backend();
+        let begin = Instant::now();
         let loaded = made.unit.and_then(|unit| {
             let loaded = match &unit {
                 Some(unit) => backend.load_built(&kernels, unit),
@@ -339,7 +355,7 @@ impl<T: Tunable> Race<'_, '_, T> {
             Ok(candidate) => {
                 let info = info(backend, self.tunable.kernels(&candidate));
                 let expected = with_resources(self.tunable.points().predicted[number], info.as_ref());
-                Some(Loaded { number, candidate, code, info, expected })
+                Some(Loaded { number, candidate, code, info, expected, took: begin.elapsed() })
             }
             Err(why) => {
                 self.failed(number, code, why);
@@ -356,6 +372,14 @@ impl<T: Tunable> Race<'_, '_, T> {
             self.tunable.discard(backend, loaded.candidate);
             return Ok(());
         }
+        let (begin, took) = (Instant::now(), loaded.took);
+        let met = self.prove_and_time(loaded);
+        self.session.budget.learn(Act::Measure, took + begin.elapsed());
+        met
+    }
+
+    fn prove_and_time(&mut self, loaded: Loaded<T::Candidate>) -> Result<(), Error> {
+        let backend = &mut self.session.backend();
         let lap = match self.tunable.prove(backend, &loaded.candidate) {
             Ok(Ok(())) => Lap::new(backend, &self.tunable, &loaded.candidate),
             Ok(Err(why)) => {
@@ -390,7 +414,8 @@ impl<T: Tunable> Race<'_, '_, T> {
     fn time(&mut self, loaded: Loaded<T::Candidate>, mut lap: Lap) -> Result<(), Error> {
         let backend = &mut self.session.backend();
         let limit = self.live.iter().map(|live| live.lap.timed().seconds).min_by(f64::total_cmp);
-        let timed = match lap.settle(backend, &self.tunable, limit.filter(|_| loaded.number != 0)) {
+        let (limit, until) = (limit.filter(|_| loaded.number != 0), self.session.budget.search_until());
+        let timed = match lap.settle(backend, &self.tunable, limit, until) {
             Ok(timed) => timed,
             Err(error) => {
                 lap.close(backend);

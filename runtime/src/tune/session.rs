@@ -6,12 +6,15 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::budget::{Act, Budget};
 use super::race::Trial;
 use super::record::{About, FORMAT, Kind, Record, Verdict, now};
 use super::report::{Finalist, KernelReport, Nouns, Report, ScheduleTrial};
 use super::store::Store;
+use super::turns::ROUNDS;
 use super::workshop::{Made, Workshop};
 use super::{Ended, Options, Progress, Watch};
+use crate::backend::build::Stop;
 use crate::backend::shared::Shared;
 use crate::backend::{Backend, BackendError, Target};
 use crate::bandwidth::{Pattern, measure, sensible_bytes};
@@ -34,15 +37,9 @@ pub struct Session<'w> {
     family: String,
     key: String,
     about: About,
-    begin: Instant,
-    /// When searching ends, and when everything does.
-    search_until: Option<Instant>,
-    until: Option<Instant>,
+    /// The time.
+    pub budget: Budget,
     counted: usize,
-    /// Longest of the last times in the workshop.
-    compile: Duration,
-    /// Shortest time in which a finalist was loaded.
-    load: Option<Duration>,
     interrupted: bool,
     watch: Watch<'w>,
     agreed: BTreeSet<String>,
@@ -78,24 +75,16 @@ const LASTING: [&str; 3] = ["wrong at small sizes", "not what the program says",
 const DEVICE: &str = "the device failed";
 /// How long nobody looks whether the tune should end.
 const LOOK: Duration = Duration::from_millis(100);
+/// Samples for a number of threads, at most.
+const SAMPLES: u32 = (ROUNDS as u32).div_ceil(2);
+/// Times closer than this are not told apart.
+const ALIKE: f64 = 0.01;
+
 impl Stage {
     /// Of something whose look has only begun.
     pub fn named(what: &str) -> Stage {
         Stage { what: what.to_string(), looked_at: 0, space: 1, best: None, default: None }
     }
-}
-
-/// Times closer than this are not told apart.
-const ALIKE: f64 = 0.01;
-/// Share of a budget that is left to the final, where whole iterations meet.
-const FINAL: f64 = 0.2;
-/// Finalists for which there is time in any case, sampling included, and the share of a budget that this may take.
-const FINALISTS: (u32, f64) = (4, 0.5);
-
-/// How much of a budget is left to a final whose finalists take so long to load.
-fn kept(budget: Duration, load: Duration) -> Duration {
-    let (finalists, most) = FINALISTS;
-    (load * finalists).min(budget.mul_f64(most)).max(budget.mul_f64(FINAL))
 }
 
 impl<'w> Session<'w> {
@@ -110,8 +99,7 @@ impl<'w> Session<'w> {
     ) -> Session<'w> {
         let known = if options.fresh { Vec::new() } else { store.read(&subject.family) };
         let known = known.into_iter().filter(|record| record.key == subject.key).collect();
-        let until = options.budget.map(|budget| begin + budget);
-        let search_until = options.budget.map(|budget| begin + budget.mul_f64(1.0 - FINAL));
+        let budget = Budget::new(options.since.unwrap_or(begin), options.budget);
         Session {
             target: backend.target(),
             backend,
@@ -122,12 +110,8 @@ impl<'w> Session<'w> {
             family: subject.family,
             key: subject.key,
             about: subject.about,
-            begin,
-            search_until,
-            until,
+            budget,
             counted: 0,
-            compile: Duration::ZERO,
-            load: None,
             interrupted: false,
             watch,
             agreed: BTreeSet::new(),
@@ -144,21 +128,29 @@ impl<'w> Session<'w> {
         self.counted += 1;
     }
 
-    /// Learns how long a candidate takes in the workshop.
-    pub fn compiled(&mut self, took: Duration) {
-        self.compile = took.max(self.compile.mul_f64(0.9));
+    /// How long a candidate that is begun now takes to be timed, at most, as far as is known.
+    pub fn candidate_time(&self) -> Duration {
+        let compile = self.budget.takes(Act::Compile) * self.workshop.depth();
+        let measure = self.budget.takes(Act::Measure);
+        // Where compiling disturbs measuring, all that is on its way waits for the last of it.
+        compile + if self.workshop.beside() { measure } else { measure * (1 + self.workshop.busy()) as u32 }
     }
 
-    /// How long a candidate that is begun now takes to come out of the workshop, at most, as far as is known.
-    pub fn compile_time(&self) -> Duration {
-        self.compile * self.workshop.depth()
-    }
-
-    /// Whether no more candidates should be begun: they are counted, or would not be ready in time.
+    /// Whether no more candidates should be begun: they are counted, or would not be timed in time.
     pub fn over(&self) -> bool {
         let counted = self.options.count.is_some_and(|most| self.counted >= most);
-        let late = self.search_until.is_some_and(|until| Instant::now() + self.compile_time() >= until);
-        counted || late || self.interrupted
+        counted || self.interrupted || !self.budget.searches(self.candidate_time())
+    }
+
+    /// Whether a search can still be begun, with a candidate beside the default.
+    pub fn opens(&self) -> bool {
+        let takes = self.budget.takes(Act::Open) + self.candidate_time();
+        !self.over() && self.budget.searches(takes)
+    }
+
+    /// Compilations that someone waits for end with the searching, or with everything, from now on.
+    pub fn limit(&mut self, until: Option<Instant>) {
+        self.backend.limit(&Stop::at(until));
     }
 
     /// A candidate that is ready; none when `until` comes, or the end of all searching. `stage` is where the search stands.
@@ -193,44 +185,29 @@ impl<'w> Session<'w> {
         until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK))
     }
 
-    /// When everything ends.
-    pub fn until(&self) -> Option<Instant> {
-        self.until
-    }
-
-    /// The time at which a share of the budget is used up.
-    pub fn at(&self, share: f64) -> Option<Instant> {
-        self.options.budget.map(|budget| self.begin + budget.mul_f64(share))
-    }
-
     /// Whether something that takes so long still ends in time.
     pub fn fits(&self, takes: Duration) -> bool {
-        !self.interrupted && self.until.is_none_or(|until| Instant::now() + takes <= until)
+        !self.interrupted && self.budget.fits(takes)
     }
 
-    /// Learns how long a finalist takes to be loaded and run first: inputs of large problems take seconds to reach a device.
-    /// Searching ends early enough for several.
-    pub fn loaded(&mut self, took: Duration) {
-        let load = self.load.map_or(took, |load| load.min(took));
-        self.load = Some(load);
-        if let (Some(until), Some(budget)) = (self.until, self.options.budget) {
-            self.search_until = Some(until - kept(budget, load));
-        }
+    /// Whether something that takes so long still ends before searching does.
+    pub fn searches(&self, takes: Duration) -> bool {
+        !self.interrupted && self.budget.searches(takes)
     }
 
-    /// Whether another finalist can still be loaded.
+    /// Whether another finalist can still be loaded and sampled.
     pub fn loads(&self) -> bool {
-        self.fits(self.load.unwrap_or_default())
+        !self.interrupted && self.budget.ready_until().is_none_or(|until| Instant::now() <= until)
     }
 
-    /// Whether what is not measured yet should be dropped.
+    /// Whether what is not measured yet should be dropped: it would not be timed in time.
     pub fn late(&self) -> bool {
-        self.search_until.is_some_and(|until| Instant::now() >= until) || self.interrupted
+        !self.searches(self.budget.takes(Act::Measure))
     }
 
     /// Whether even the final should end.
     pub fn stopped(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until) || self.interrupted
+        !self.fits(Duration::ZERO)
     }
 
     /// Why the search ended.
@@ -238,19 +215,9 @@ impl<'w> Session<'w> {
         match () {
             () if self.interrupted => Ended::Interrupted,
             () if self.options.count.is_some_and(|most| self.counted >= most) => Ended::Count,
-            () if self.search_until.is_some_and(|until| Instant::now() >= until) => Ended::Budget,
+            () if !self.budget.searches(Duration::ZERO) => Ended::Budget,
             () => Ended::Complete,
         }
-    }
-
-    /// Time left for searching, where there is a limit.
-    pub fn left(&self) -> Option<Duration> {
-        self.search_until.map(|until| until.saturating_duration_since(Instant::now()))
-    }
-
-    /// Time since the beginning.
-    pub fn elapsed(&self) -> Duration {
-        self.begin.elapsed()
     }
 
     /// An earlier measurement of some code under the same key: of a kernel by its name, of whole iterations by that of
@@ -325,8 +292,8 @@ impl<'w> Session<'w> {
             space: stage.space,
             best: stage.best,
             default: stage.default,
-            elapsed: self.begin.elapsed(),
-            left: self.until.map(|until| until.saturating_duration_since(Instant::now())),
+            elapsed: self.budget.elapsed(),
+            left: self.budget.until().map(|until| until.saturating_duration_since(Instant::now())),
         };
         self.interrupted |= (self.watch)(&progress) == ControlFlow::Break(());
     }
@@ -344,7 +311,8 @@ impl<'w> Session<'w> {
         Ok(Some(measure(backend, Pattern::Copy, bytes)?.bytes_per_second))
     }
 
-    /// Fewer threads, where their number can be chosen and fewer are faster than `now`; `sample` takes a time.
+    /// Fewer threads, where their number can be chosen and fewer are faster than `now`; `sample` takes a time, by half as
+    /// many samples as finalists have.
     ///
     /// # Errors
     /// A device that fails.
@@ -356,7 +324,8 @@ impl<'w> Session<'w> {
         let mut backend = self.backend();
         let Some(all) = backend.threads() else { return Ok(None) };
         let mut best = (all, now);
-        let (mut count, mut took) = (all / 2, Duration::ZERO);
+        // Fewer threads take longer.
+        let (mut count, mut took) = (all / 2, 2 * SAMPLES * self.budget.takes(Act::Sample));
         while count >= 1 && self.fits(took) {
             backend.set_threads(count)?;
             let begin = Instant::now();
@@ -411,7 +380,7 @@ impl<'w> Session<'w> {
             candidates: self.counted,
             remembered: count(|trial| trial.remembered) + schedules.iter().filter(|trial| trial.remembered).count(),
             failed: count(|trial| trial.verdict == Verdict::Failed),
-            wall_seconds: self.elapsed().as_secs_f64(),
+            wall_seconds: self.budget.elapsed().as_secs_f64(),
             ended: self.ended(),
             store: self.store.directory().map(|place| place.display().to_string()),
             notices: Vec::new(),
@@ -423,24 +392,12 @@ impl<'w> Session<'w> {
     /// Ends: the report with what the user should know, and the device.
     pub fn end(mut self, mut report: Report, mut notices: Vec<String>) -> (Report, Box<dyn Backend>) {
         let mut shared = self.backend();
+        self.limit(None);
         notices.extend(self.store.take_notices());
         notices.extend(shared.notices());
         report.notices = notices;
         drop(self);
         let backend = shared.into_inner().unwrap_or_else(|shared| Box::new(shared));
         (report, backend)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_problems_keep_more_time_for_the_final() {
-        let [ms, s] = [Duration::from_millis, Duration::from_secs];
-        assert_eq!(kept(s(60), ms(10)), s(12));
-        assert_eq!(kept(s(22), ms(1500)), s(6));
-        assert_eq!(kept(s(10), s(10)), s(5));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::kernel::{Element, Kernel};
-use kernelwright_codegen::loops::{Control, Program, ScalarId};
+use kernelwright_codegen::loops::{Control, Program, ScalarId, SweepId};
 use kernelwright_codegen::map::{self, Finish, Own, Part, Variant, Work};
 use kernelwright_codegen::math;
 use kernelwright_codegen::module::Module;
@@ -61,7 +61,12 @@ impl Mapping {
             // A trial is a sweep or a fence by itself: no sweep ends with the fence after it.
             variant: Variant { fence: Some(Finish::Own), ..Variant::for_space(self.target, &program.operator.space) },
         };
-        map::map_each(program, &options, &own).map_err(|error| error.to_string())
+        let module = match step {
+            // What others look like does not matter to a sweep; a fence adds up what sweeps leave.
+            Step::Sweep(number) => map::map_sweep(program, &options, &own, SweepId(number)),
+            Step::Fence(_) => map::map_each(program, &options, &own),
+        };
+        module.map_err(|error| error.to_string())
     }
 
     /// What can be chosen for a step; empty where nothing can.
@@ -72,13 +77,45 @@ impl Mapping {
     /// The candidates of a step.
     pub fn space(&self, program: &Program, step: Step) -> Space<Variant> {
         let (space, element, work) = (&program.operator.space, element_of(self.precision), work_of(program, step));
-        let parts = self.parts(program, step);
+        let mut parts = self.parts(program, step);
+        let default = Variant::for_space(self.target, space);
+        let own = self.settled(program, step, &default, &mut parts);
         let products = match step {
             Step::Sweep(number) => program.sweeps[number].values.iter().filter(|value| value.kind.gathers()).count(),
             Step::Fence(_) => 0,
         };
-        let shapes = StepShapes { target: self.target, space, work, element, products };
-        Space::new(&shapes, Variant::for_space(self.target, space), parts)
+        let shapes = StepShapes { target: self.target, space, work, element, products, own };
+        Space::new(&shapes, default, parts)
+    }
+
+    /// What `auto` stands for in the default, where that is one of a part's values: found by comparing kernels. The word is
+    /// taken out of the values then, since every candidate with it would be the same kernel as one with a value.
+    fn settled(&self, program: &Program, step: Step, default: &Variant, parts: &mut [Part]) -> Settled {
+        let code = |variant: &Variant| {
+            let module = self.module(program, step, Some(variant)).ok()?;
+            Some(key::code(self.target, &step.kernels(&module)))
+        };
+        let with = |part: &Part, value: &String| {
+            let mut variant = default.clone();
+            variant.set(part.key, value).ok().map(|()| variant)
+        };
+        let (mut found, plain) = (Settled::new(), code(default));
+        // More lines than a cache holds are as many as it holds.
+        for part in parts.iter_mut().filter(|part| part.key == "simd") {
+            let own = default.get(part.key).unwrap_or_default();
+            let same = |value: &String| with(part, value).is_some_and(|variant| code(&variant) == plain);
+            let values = part.values.iter().filter(|value| **value == own || !same(value));
+            part.values = values.cloned().collect();
+        }
+        for part in parts.iter_mut().filter(|part| default.get(part.key).as_deref() == Some(AUTO)) {
+            let same = |value: &&String| with(part, value).is_some_and(|variant| code(&variant) == plain);
+            let values = part.values.iter().filter(|value| *value != AUTO);
+            if let Some(value) = values.clone().find(same).cloned() {
+                part.values.retain(|value| value != AUTO);
+                found.insert(part.key, value);
+            }
+        }
+        found
     }
 }
 
@@ -276,6 +313,12 @@ fn established<'p>(
     }
 }
 
+/// What stands for a part's `auto` in the default.
+type Settled = BTreeMap<&'static str, String>;
+
+/// The word of a part that is left to the mapping.
+const AUTO: &str = "auto";
+
 /// What the variants of a step depend on.
 struct StepShapes<'p> {
     target: map::Target,
@@ -284,13 +327,16 @@ struct StepShapes<'p> {
     element: Element,
     /// Products of a matrix in the step.
     products: usize,
+    /// What the default's parts stand for.
+    own: Settled,
 }
 
 impl Shapes for StepShapes<'_> {
     type Variant = Variant;
 
     fn value(&self, variant: &Variant, key: &str) -> String {
-        variant.get(key).unwrap_or_default()
+        let value = variant.get(key).unwrap_or_default();
+        self.own.get(key).filter(|_| value == AUTO).cloned().unwrap_or(value)
     }
 
     fn with(&self, mut variant: Variant, key: &str, value: &str) -> Option<Variant> {
@@ -298,7 +344,10 @@ impl Shapes for StepShapes<'_> {
     }
 
     fn sensible(&self, variant: &Variant, default: &Variant, parts: &[Part]) -> bool {
-        let kept = |part: &Part| variant.matters(part.key, self.work) || variant.get(part.key) == default.get(part.key);
+        let kept = |part: &Part| {
+            variant.matters(part.key, self.target, self.work)
+                || self.value(variant, part.key) == self.value(default, part.key)
+        };
         let fits = variant.holds_strips(self.products, self.element);
         variant.check().is_ok() && fits && parts.iter().all(kept)
     }
@@ -310,7 +359,7 @@ impl Shapes for StepShapes<'_> {
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size) as f64;
         let points: f64 = (0..grid.axes.len()).map(size).product();
         match (self.target, self.work) {
-            (map::Target::Cuda, Work::Point) => point(points, variant),
+            (map::Target::Cuda, Work::Point | Work::Plain) => point(points, variant.walk(grid) as f64, variant),
             (map::Target::Cuda, Work::Line(axis)) => {
                 let split = variant.segments.map_or(16.0, f64::from).max(1.0);
                 let lanes = points / size(axis) * split;
@@ -320,7 +369,7 @@ impl Shapes for StepShapes<'_> {
             (map::Target::Cuda, Work::Fence) => {
                 1.0 + 0.1 * (f64::from(variant.fence_lanes.unwrap_or(256)) / 256.0).log2().abs()
             }
-            (map::Target::Host, Work::Point) => {
+            (map::Target::Host, Work::Point | Work::Plain) => {
                 let blocks = (size(1) / variant.tile[0] as f64).ceil() * (size(2) / variant.tile[1] as f64).ceil();
                 (PIECES / blocks).max(1.0) + 0.1 / (variant.tile[0] * variant.tile[1]) as f64
             }
@@ -336,9 +385,8 @@ const LANES: f64 = 132.0 * 1024.0;
 const PIECES: f64 = 64.0;
 
 /// A sweep over points on a device.
-fn point(points: f64, variant: &Variant) -> f64 {
+fn point(points: f64, walk: f64, variant: &Variant) -> f64 {
     let [x, y] = variant.block.map(f64::from);
-    let walk = variant.chunk as f64;
     let again = if variant.carry { 1.0 } else { 1.15 };
     let ends = (1.0 + 0.5 / walk) * again * (1.0 + 0.05 * (32.0 / x - 1.0).max(0.0));
     let idle = (LANES / (points / walk)).max(1.0);

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use kernelwright_codegen::galerkin::mesh::Face;
+use kernelwright_codegen::galerkin::module::Module;
 use kernelwright_codegen::galerkin::text;
 use serde::Serialize;
 
@@ -24,8 +25,8 @@ use crate::solve::Error;
 
 /// What a candidate must have passed, part of every key.
 const VERIFICATION: &str = "dense matrices on few elements, rounding at the exact ones";
-/// Steps of a sample.
-const STEPS: usize = 8;
+/// Seconds of a sample, if steps are short.
+const SAMPLE: f64 = 2e-3;
 /// Length of a timed step: nothing may grow, whatever the system and its units.
 const DT: f64 = 0.0;
 /// The word that stands for the schedule in records.
@@ -62,9 +63,9 @@ pub fn tune(
     let mut session = Session::new(backend, asked.clone(), workshop, store, subject, (watch, begin));
     let copy = session.copy_bandwidth()?;
     let search = ElementSearch::new(&mut session, &default)?;
-    let until = session.left().map(|time| Instant::now() + time);
-    let asked = race::Asked { schedule: STEP, until, ..race::Asked::default() };
+    let asked = race::Asked { schedule: STEP, ..race::Asked::default() };
     let searched = race::search(&mut session, search, &asked)?;
+    session.limit(session.budget.until());
     let mut notices = Vec::new();
     let (finalists, best) = finals(&mut session, &default, &searched, &mut notices)?;
     let chosen = with(&default, &finalists[best].variant);
@@ -89,6 +90,14 @@ fn finals(
     searched: &Searched,
     notices: &mut Vec<String>,
 ) -> Result<(Vec<Finalist>, usize), Error> {
+    let alone = searched.trials.first().and_then(|trial| trial.seconds).filter(|_| !session.loads());
+    if let Some(seconds) = alone {
+        // There is no time for steps in turns: the default, by the time of its kernels.
+        let module = march::module(default, session.target)?;
+        let (schedule, words) = (STEP.to_string(), words(&module));
+        let finalist = Finalist { schedule, words, variant: Vec::new(), threads: None, seconds, spread: 0.0 };
+        return Ok((vec![finalist], 0));
+    }
     let mut wanted = vec![Vec::new()];
     if searched.best != 0 {
         wanted.push(searched.trials[searched.best].variant.clone());
@@ -100,11 +109,16 @@ fn finals(
     wanted.extend(last.filter(|last| !wanted.contains(last)));
     let (mut engines, mut first) = (Vec::new(), None);
     for variant in wanted {
-        if !engines.is_empty() && session.stopped() {
+        if !engines.is_empty() && !session.loads() {
+            notices.push("a finalist was left out: there was no time to load it".to_string());
             break;
         }
+        let begin = Instant::now();
         match engine(default, &variant, session) {
-            Ok(engine) => engines.push((variant, engine)),
+            Ok(engine) => {
+                session.budget.loaded(begin.elapsed());
+                engines.push((variant, engine));
+            }
             Err(error) => {
                 notices.push(format!("a finalist cannot be run: {error}"));
                 first.get_or_insert(error);
@@ -119,6 +133,12 @@ fn finals(
     result
 }
 
+/// Words that a step moves for each value.
+fn words(module: &Module) -> f64 {
+    let real = module.buffers[module.state[0]].element.bytes();
+    module.model.bytes * module.model.stages as f64 / real as f64
+}
+
 fn engine(default: &Bound, variant: &[(String, String)], session: &Session<'_>) -> Result<KernelEngine, Error> {
     let bound = with(default, variant);
     let mut engine = KernelEngine::new(&bound, &bound.system, Box::new(session.backend()))?;
@@ -129,11 +149,7 @@ fn engine(default: &Bound, variant: &[(String, String)], session: &Session<'_>) 
 
 /// Seconds of a step.
 fn sample(engine: &mut KernelEngine) -> Result<f64, Error> {
-    let mut seconds = 0.0;
-    for _ in 0..STEPS {
-        seconds += engine.time_step()?;
-    }
-    Ok(seconds / STEPS as f64)
+    engine.time_steps(SAMPLE)
 }
 
 /// A variant with its engine.
@@ -157,8 +173,7 @@ fn meet(
     let best = clock::choose(&samples, |number| (engines[number].0.len(), number));
     let finalist = |(number, (variant, engine)): (usize, &Rival)| {
         let (seconds, spread) = clock::summary(&samples[number]);
-        let module = engine.module();
-        let words = module.model.bytes * module.model.stages as f64 / engine.real_bytes() as f64;
+        let words = words(engine.module());
         let (schedule, variant) = (STEP.to_string(), variant.clone());
         Finalist { schedule, words, variant, threads: None, seconds, spread }
     };

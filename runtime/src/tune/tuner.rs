@@ -4,7 +4,7 @@ mod schedules;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kernelwright_codegen::format::Contents;
 use kernelwright_codegen::graph::Graph;
@@ -14,6 +14,7 @@ use kernelwright_codegen::{apply, check};
 use kernelwright_syntax::program::{Preconditioner, Problem, Solver};
 
 use super::bench::{Inputs, Step};
+use super::budget::Act;
 use super::clock;
 use super::iterate::{self, Runner, Start};
 use super::race::{self, Searched};
@@ -21,7 +22,7 @@ use super::record::About;
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
 use super::session::{Session, Stage, Subject};
 use super::step::{Entry, Mapping, StepSearch, steps};
-use super::turns::{ROUNDS, turns};
+use super::turns::{LATE, ROUNDS, turns};
 use super::workshop::Workshop;
 use super::{Options, Watch, key, known};
 use crate::backend::Backend;
@@ -32,6 +33,8 @@ use crate::solve::{Builder, Error};
 
 /// Share of the time of kernels of the next slower schedule, to that of the one before.
 const SLOWER: f64 = 0.5;
+/// Iterations that the beginning of a search takes, at least as long as none has begun: filling vectors, a few launches.
+const OPENING: f64 = 10.0;
 /// Seconds of an iteration beside which fences take no time.
 const LONG: f64 = 1e-3;
 
@@ -167,13 +170,17 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     /// schedules share are searched once.
     fn kernels(&mut self, near: &[Near]) -> Result<Vec<KernelReport>, Error> {
         let open = self.open(near)?;
+        self.session.limit(self.session.budget.search_until());
+        if let Some(first) = near.first() {
+            self.session.budget.learn(Act::Open, Duration::from_secs_f64(OPENING * first.seconds));
+        }
         let mut left: f64 = open.iter().map(|one| one.share).sum();
         let mut reports: Vec<KernelReport> = Vec::new();
         for one in open {
-            if self.session.over() {
+            if !self.session.opens() {
                 break;
             }
-            let until = self.session.left().map(|time| Instant::now() + time.mul_f64(one.share / left));
+            let until = self.session.budget.left().map(|time| Instant::now() + time.mul_f64(one.share / left));
             left -= one.share;
             // Where a kernel like this one was fastest, this one may be as well.
             let others = reports.iter().map(|report| &report.searched).filter(|other| other.best != 0);
@@ -250,6 +257,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         until: Option<Instant>,
         seeds: Vec<Parts>,
     ) -> Result<Searched, Error> {
+        let begun = Some(Instant::now());
         let plan = &self.planned.plans[plan];
         let small = self.small.iter().map(|graph| apply::apply(graph, &plan.schedule));
         let small = small.collect::<Result<Vec<_>, _>>().map_err(|error| Error::Internal(error.to_string()))?;
@@ -258,7 +266,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let entry = Entry { program, inputs: &self.inputs, small, step, mapping };
         let found = StepSearch::new(&mut self.session, entry)?;
         let schedule = plan.schedule.name.as_str();
-        race::search(&mut self.session, found, &race::Asked { schedule, until, seeds })
+        race::search(&mut self.session, found, &race::Asked { schedule, until, seeds, begun })
     }
 
     /// Hash of a step's default code.
@@ -316,18 +324,18 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
                 return Err(error);
             }
         };
+        self.session.limit(self.session.budget.until());
         let mut runners = vec![default];
         let ready: Vec<_> =
             wanted.into_iter().map(|(plan, variant)| (self.prepare(plan, &variant, None), plan, variant)).collect();
         for (ready, plan, variant) in ready {
             let stage = Stage::named("the final");
+            // One that cannot be mapped says so when it is loaded.
+            let _ = self.session.wait(&ready, self.session.budget.ready_until(), &stage);
             if !self.session.loads() {
                 let name = &self.planned.plans[plan].schedule.name;
                 self.notices.push(format!("{name} was left out of the final: there was no time to load it"));
                 continue;
-            }
-            if self.session.wait(&ready, self.session.until(), &stage).is_none() && self.session.stopped() {
-                break;
             }
             match self.runner(plan, &variant) {
                 Ok(runner) => match runner.agrees(&runners[0]) {
@@ -368,14 +376,26 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         Ok(wanted)
     }
 
+    /// Samples of the finalists in turns. Where there is no time for it, the default's from the beginning, and the default is
+    /// alone.
+    fn samples(&mut self, runners: &mut Vec<Runner>) -> Result<Vec<Vec<f64>>, Error> {
+        let time = self.session.fits(self.session.budget.takes(Act::Sample));
+        let notices = &mut self.notices;
+        let mut drops = |runner: Runner, why: &dyn std::fmt::Display| {
+            notices.push(format!("{} drops out of the final: {why}", runner.schedule));
+            runner.close();
+        };
+        if !time && !runners[0].samples().is_empty() {
+            runners.drain(1..).for_each(|runner| drops(runner, &LATE));
+            return Ok(vec![runners[0].samples().to_vec()]);
+        }
+        runners.iter_mut().for_each(Runner::clear);
+        turns(&mut self.session, runners, Runner::sample, |runner, error| drops(runner, &error))
+    }
+
     /// Samples in turns and chooses.
     fn meet(&mut self, runners: &mut Vec<Runner>) -> Result<Final, Error> {
-        runners.iter_mut().for_each(Runner::clear);
-        let notices = &mut self.notices;
-        let samples = turns(&mut self.session, runners, Runner::sample, |runner, error| {
-            notices.push(format!("{} drops out of the final: {error}", runner.schedule));
-            runner.close();
-        })?;
+        let samples = self.samples(runners)?;
         // Of those that are not told apart the one that changes least.
         let best = clock::choose(&samples, |number| (runners[number].variant.len(), runners[number].schedule.clone()));
         let mut all: Vec<Finalist> = runners

@@ -2,14 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use super::budget::Act;
 use super::session::Session;
 use crate::solve::Error;
 
+/// Why one drops out that would not end in time.
+pub(super) const LATE: &str = "there was no time left to time it";
 /// Samples of each finalist.
 pub(super) const ROUNDS: usize = 7;
 
-/// Samples rivals in turns, once at least and again as long as there is time; the samples of each that is left. One that
-/// fails drops out and goes to `drops`; the last one does not.
+/// Samples rivals in turns, once and again as long as there is time; the samples of each that is left. One that fails, or for
+/// whose first sample there is no time, drops out and goes to `drops`; the last one does not, and the first one always
+/// has a sample.
 ///
 /// # Errors
 /// The failure of the last rival, or of one after which the device no longer answers.
@@ -28,8 +32,12 @@ pub(super) fn turns<R>(
         let begin = Instant::now();
         let mut at = 0;
         while at < rivals.len() {
-            match sample(&mut rivals[at]) {
+            let one = Instant::now();
+            let time = round > 0 || at == 0 || session.fits(session.budget.takes(Act::Sample));
+            let taken = if time { sample(&mut rivals[at]) } else { Err(Error::Internal(LATE.to_string())) };
+            match taken {
                 Ok(seconds) => {
+                    session.budget.learn(Act::Sample, one.elapsed());
                     samples[at].push(seconds);
                     at += 1;
                 }

@@ -3,17 +3,22 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use kernelwright_codegen::kernel::Kernel;
 
 use super::tunable::Proof;
-use crate::backend::Backend;
 use crate::backend::build::{Build, Stop};
+use crate::backend::{Backend, BackendError};
 
 /// Threads that compile, at most.
 const WORKERS: usize = 16;
+/// How often someone looks whether compilations have ended.
+const LOOK: Duration = Duration::from_millis(1);
+/// What a compilation says that was asked to end before it began.
+const LATE: &str = "the compilation was asked to end";
 
 /// What is done to a candidate before it meets the device.
 pub struct Job {
@@ -38,10 +43,11 @@ pub struct Made {
 /// The threads.
 ///
 /// What is submitted belongs to a round. [`Workshop::drop_all`] ends the round: compilations are asked to end, nobody waits
-/// for them, and what they leave is thrown away. Dropping the workshop waits for its threads, so that a process may end.
+/// for them, and what they leave is thrown away. Dropping the workshop waits for its compilations, so that a process may end:
+/// a library must not be used while it is unloaded. For proofs in the interpreter, which cannot be ended, nobody waits.
 pub struct Workshop {
     pool: rayon::ThreadPool,
-    build: Option<Arc<dyn Build>>,
+    build: Option<Arc<Compiling>>,
     sender: Sender<(u64, Made)>,
     receiver: Receiver<(u64, Made)>,
     /// Candidates of this round on their way.
@@ -49,9 +55,50 @@ pub struct Workshop {
     workers: usize,
     round: u64,
     stop: Stop,
-    /// Told by every piece of work that has ended, of this round or another.
-    ended: (Sender<()>, Receiver<()>),
-    begun: usize,
+}
+
+/// Compiles, and knows how many threads do.
+struct Compiling {
+    inner: Arc<dyn Build>,
+    running: AtomicUsize,
+}
+
+impl Compiling {
+    fn counted<T>(&self, stop: &Stop, work: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
+        let _counted = Counted::new(&self.running);
+        // Whoever waits for all to end has asked before: what is counted too late does nothing.
+        if stop.asked() { Err(BackendError::Device(LATE.to_string())) } else { work() }
+    }
+}
+
+/// One more, as long as it lives, whatever becomes of its thread.
+struct Counted<'c>(&'c AtomicUsize);
+
+impl Counted<'_> {
+    fn new(count: &AtomicUsize) -> Counted<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Counted(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Build for Compiling {
+    fn build(&self, kernels: &[Kernel], stop: &Stop) -> Result<Vec<u8>, BackendError> {
+        self.counted(stop, || self.inner.build(kernels, stop))
+    }
+
+    fn warm(&self, kernels: &[Kernel], stop: &Stop) -> Result<(), BackendError> {
+        self.counted(stop, || self.inner.warm(kernels, stop))
+    }
+
+    fn beside(&self) -> bool {
+        self.inner.beside()
+    }
 }
 
 impl Workshop {
@@ -64,8 +111,8 @@ impl Workshop {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).thread_name(|n| format!("tune-{n}")).build();
         let (sender, receiver) = channel();
         let pool = pool.map_err(|error| format!("no threads to compile in: {error}"))?;
-        let (stop, ended) = (Stop::default(), channel());
-        Ok(Workshop { pool, build, sender, receiver, busy: 0, workers, round: 0, stop, ended, begun: 0 })
+        let build = build.map(|inner| Arc::new(Compiling { inner, running: AtomicUsize::new(0) }));
+        Ok(Workshop { pool, build, sender, receiver, busy: 0, workers, round: 0, stop: Stop::default() })
     }
 
     /// Threads beside a back end.
@@ -102,7 +149,8 @@ impl Workshop {
         self.spawn(move |stop| {
             let begin = Instant::now();
             // A panic is a fault of ours; it costs the candidate, not the process.
-            let unit = catch_unwind(AssertUnwindSafe(|| job.run(build.as_deref(), stop)));
+            let unit =
+                catch_unwind(AssertUnwindSafe(|| job.run(build.as_deref().map(|build| build as &dyn Build), stop)));
             let unit = unit.unwrap_or_else(|panic| Err(format!("panicked: {}", text_of(panic.as_ref()))));
             // Nobody waits any more when the tune has ended.
             let _ = sender.send((round, Made { number, unit, took: begin.elapsed() }));
@@ -117,20 +165,18 @@ impl Workshop {
         let (sender, receiver) = channel();
         let build = self.build.clone();
         self.spawn(move |stop| {
-            let _ = sender.send(work(build.as_deref(), stop));
+            let _ = sender.send(work(build.as_deref().map(|build| build as &dyn Build), stop));
         });
         receiver
     }
 
     fn spawn(&mut self, work: impl FnOnce(&Stop) + Send + 'static) {
-        let (stop, ended) = (self.stop.clone(), self.ended.0.clone());
-        self.begun += 1;
+        let stop = self.stop.clone();
         self.pool.spawn(move || {
             if !stop.asked() {
                 // Whoever waits sees that the channel has closed.
                 let _ = catch_unwind(AssertUnwindSafe(|| work(&stop)));
             }
-            let _ = ended.send(());
         });
     }
 
@@ -160,10 +206,11 @@ impl Workshop {
 impl Drop for Workshop {
     fn drop(&mut self) {
         self.stop.ask();
-        (0..self.begun).for_each(|_| {
-            // Every piece of work tells its end, also one that panics or is not begun any more.
-            let _ = self.ended.1.recv();
-        });
+        // Rounds that ended before were asked as well.
+        let running = || self.build.as_ref().is_some_and(|build| build.running.load(Ordering::SeqCst) > 0);
+        while running() {
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -186,7 +233,6 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BackendError;
 
     /// Compiles until it is asked to end.
     struct Endless;
@@ -223,6 +269,20 @@ mod tests {
         assert_eq!((made.number, workshop.busy()), (7, 0));
         // An endless one again: the drop asks it to end and waits for it.
         workshop.submit(job(8, || Ok(())));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_proof_that_takes_long() {
+        let mut workshop = Workshop::new(Some(Arc::new(Endless)), 1).expect("threads");
+        let (tell, told) = channel();
+        let slow = move || told.recv_timeout(Duration::from_secs(60)).map_err(|error| error.to_string());
+        workshop.submit(job(0, slow));
+        assert!(workshop.take(Duration::from_millis(5)).is_none());
+        let begin = Instant::now();
+        drop(workshop);
+        assert!(begin.elapsed() < Duration::from_secs(30));
+        // It was still at it, unless the machine has not even begun it.
+        let _ = tell.send(());
     }
 
     #[test]

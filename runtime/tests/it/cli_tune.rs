@@ -211,3 +211,14 @@ fn a_tuned_product_is_used_by_spmv_and_solve() {
     let neither = place.run(&["tune", &place.program, "--matrix", &matrix]);
     assert_eq!(neither.status, 2, "{}", neither.err);
 }
+
+/// A matrix that takes longer to be made than the budget: nothing can end that, but the process.
+#[test]
+fn a_budget_ends_what_cannot_be_ended() {
+    let place = Place::new("cli_tune_deadline");
+    let begin = Instant::now();
+    let large = ["tune", "--kind", "poisson7", "--scale", "0.5", "--backend", "interp", "--budget", "0.2", "--json"];
+    let ran = place.run(&large);
+    assert!(ran.status == 1 && ran.err.contains("the budget of 0.2 s is used up"), "{}{}", ran.out, ran.err);
+    assert!(begin.elapsed() < Duration::from_secs(20) && ran.json()["error"].is_object(), "{}", ran.out);
+}

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kernelwright::backend::build::Build;
 use kernelwright::backend::{Backend, BackendError, BufferHandle, Counters, Integers, KernelHandle, Target};
@@ -36,6 +37,8 @@ pub struct Faulty {
     pub broken: BTreeSet<usize>,
     /// What compiles in other threads.
     pub builder: Option<Arc<dyn Build>>,
+    /// What every launch takes at least.
+    pub pause: Duration,
 }
 
 impl Faulty {
@@ -43,7 +46,7 @@ impl Faulty {
     pub fn new(inner: Box<dyn Backend>) -> Faulty {
         let never = || -> Which { Box::new(|_| false) };
         let (refuses, breaks, broken) = (never(), never(), BTreeSet::new());
-        Faulty { inner, refuses, breaks, fatal: false, gone: false, broken, builder: None }
+        Faulty { inner, refuses, breaks, fatal: false, gone: false, broken, builder: None, pause: Duration::ZERO }
     }
 
     fn answers(&self) -> Result<(), BackendError> {
@@ -102,6 +105,7 @@ impl Backend for Faulty {
             self.gone = self.fatal;
             return Err(BackendError::Device("an illegal address".to_string()));
         }
+        std::thread::sleep(self.pause);
         self.inner.launch(kernel, args)
     }
 
@@ -361,6 +365,7 @@ fn module() -> Module {
         grid: [1; 3],
         lanes: [1; 3],
         resident_blocks: None,
+        simd_width: None,
         index: IndexWidth::I32,
         vars: Vec::new(),
         body: Vec::new(),

@@ -200,6 +200,8 @@ fn what_cannot_be_inverted_is_said() {
         let ran = solve(&path, &["--solver", "bicgstab", "--preconditioner", preconditioner]);
         assert_eq!(ran.status, status, "{preconditioner}: {}", ran.err);
         assert!(ran.err.contains(expected), "{preconditioner}: {}", ran.err);
+        let error = ran.err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or_default();
+        assert!(!error.starts_with("error"), "{preconditioner}: {}", ran.err);
     }
     let grid = "operator second { grid cells [i: n]; apply u => 3*u - u[i-1]; boundary i: no_flux; }
         problem grid { operator second(n = 9); rhs 1; solver bicgstab; preconditioner block_jacobi(4); }";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kernelwright::backend::build::{Build, Stop};
 use kernelwright::backend::interp::{InterpBackend, InterpOptions};
@@ -30,7 +30,7 @@ fn faulty(target: Target) -> Faulty {
 }
 
 fn few(count: usize) -> Options {
-    Options { budget: None, count: Some(count), strategy: Choice::Guided, fresh: false }
+    Options { budget: None, since: None, count: Some(count), strategy: Choice::Guided, fresh: false }
 }
 
 /// Tunes the product of a small matrix among three formats, two of them with columns of 16 bits.
@@ -167,4 +167,30 @@ fn a_compilation_that_takes_forever_holds_nobody_up() {
     let (report, _) = builder.tune_on(Box::new(device), &options, &mut watch).unwrap();
     assert_eq!((report.ended, report.failed), (Ended::Interrupted, 0));
     assert!(report.candidates > 0 && report.best.seconds > 0.0, "{report:?}");
+}
+
+/// Every launch takes as long as a kernel on a grid: hundreds of candidates would take half a minute. Twice the budget
+/// leaves a busy machine some room.
+#[test]
+fn a_budget_holds_on_a_slow_device_and_with_a_compiler_that_never_ends() {
+    let program = loaded(PLATE);
+    let budget = Duration::from_secs(2);
+    let slow = || Faulty { pause: Duration::from_micros(300), ..faulty(Target::Cuda) };
+    let stuck = || Faulty { builder: Some(Arc::new(Endless)), ..faulty(Target::Cuda) };
+    for (name, device) in [("slow", slow()), ("stuck", stuck())] {
+        let builder = Solver::builder(&program).tuned_in(folder(&format!("tune_fault_{name}")));
+        let options = Options { budget: Some(budget), count: None, strategy: Choice::Exhaustive, ..few(0) };
+        let begin = Instant::now();
+        let watch: &mut dyn FnMut(&Progress) -> ControlFlow<()> = &mut |_| ControlFlow::Continue(());
+        let (report, _) = builder.tune_on(Box::new(device), &options, watch).unwrap();
+        assert!(begin.elapsed() < 2 * budget, "{name}: {:?}", begin.elapsed());
+        assert_eq!(report.ended, Ended::Budget, "{name}");
+        assert!(report.best.seconds > 0.0 && report.default.seconds > 0.0);
+    }
+    // What was used up before the tune began counts.
+    let builder = Solver::builder(&program).tuned_in(folder("tune_fault_since"));
+    let since = Instant::now().checked_sub(2 * budget);
+    let options = Options { budget: Some(budget), since, count: None, ..few(0) };
+    let (report, _) = builder.tune_on(Box::new(slow()), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!((report.ended, report.candidates), (Ended::Budget, 0));
 }

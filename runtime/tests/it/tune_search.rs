@@ -65,7 +65,7 @@ fn interpreter(target: Target) -> Box<dyn Backend> {
 }
 
 fn everything() -> Options {
-    Options { budget: None, count: None, strategy: Choice::Exhaustive, fresh: true }
+    Options { budget: None, since: None, count: None, strategy: Choice::Exhaustive, fresh: true }
 }
 
 fn tune(builder: &Builder, target: Target, options: &Options) -> Report {

@@ -1,6 +1,8 @@
 //! The end of a search: the best candidates in turns, half of them leaving after each round, until two are left. Of those
 //! that no measurement tells apart the one with fewer resources wins, then the one whose name comes first.
 
+use std::time::Instant;
+
 use super::{Live, Race};
 use crate::backend::{Backend, BackendError, KernelInfo};
 use crate::solve::Error;
@@ -68,15 +70,15 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.thin(FINALISTS);
         let mut most = self.live.len();
         let mut round = 0;
-        while self.live.len() > 1 && !self.session.stopped() {
+        while self.live.len() > 1 {
             round += 1;
-            self.round()?;
+            let whole = self.round()?;
             for live in &self.live {
                 let timed = live.lap.timed();
                 let trial = &mut self.trials[live.trial];
                 (trial.seconds, trial.spread, trial.samples) = (Some(timed.seconds), timed.spread, timed.samples);
             }
-            if most <= 2 && round >= ROUNDS {
+            if !whole || (most <= 2 && round >= ROUNDS) {
                 break;
             }
             most = most.div_ceil(2).max(2);
@@ -85,10 +87,15 @@ impl<T: Tunable> Race<'_, '_, T> {
         Ok(())
     }
 
-    fn round(&mut self) -> Result<(), Error> {
+    /// A round, as far as there is time: whether all of it.
+    fn round(&mut self) -> Result<bool, Error> {
         let backend = &mut self.session.backend();
         let samples = if backend.small_problems_only().is_some() { 1 } else { ROUND };
         for _ in 0..samples {
+            let begin = Instant::now();
+            if !self.session.searches(self.turn) {
+                return Ok(false);
+            }
             let mut at = 0;
             while at < self.live.len() {
                 match self.live[at].lap.sample(backend, &self.tunable) {
@@ -96,8 +103,9 @@ impl<T: Tunable> Race<'_, '_, T> {
                     Err(error) => self.drops_out(at, &error)?,
                 }
             }
+            self.turn = begin.elapsed();
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A finalist that the device could run before and cannot any more.

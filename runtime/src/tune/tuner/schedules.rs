@@ -9,6 +9,7 @@ use kernelwright_codegen::plan::schedule::Arithmetic;
 use super::{Near, Tuner};
 use crate::pipeline;
 use crate::solve::Error;
+use crate::tune::budget::Act;
 use crate::tune::iterate::Runner;
 use crate::tune::record::{Kind, Verdict};
 use crate::tune::report::ScheduleTrial;
@@ -114,12 +115,13 @@ impl Tuner<'_, '_, '_> {
 
     /// Whether no further schedule is timed.
     fn late(&self) -> bool {
-        self.session.at(FIRST).is_some_and(|until| Instant::now() >= until)
+        let budget = &self.session.budget;
+        !budget.fits_share(budget.load(), FIRST)
     }
 
     /// Waits for the check of a schedule; as long as it takes for the default, which there has to be.
     fn check(&mut self, one: &mut Entered) {
-        let until = if one.plan == self.planned.chosen { None } else { self.session.at(FIRST) };
+        let until = if one.plan == self.planned.chosen { None } else { self.session.budget.at(FIRST) };
         if one.checked.is_none()
             && let Some(ready) = &one.ready
         {
@@ -161,11 +163,11 @@ impl Tuner<'_, '_, '_> {
     fn first_run(&mut self, one: &Entered, default: &mut Option<Runner>) -> Result<Result<f64, String>, Error> {
         let begin = Instant::now();
         let mut runner = self.runner(one.plan, &[])?;
-        self.session.loaded(begin.elapsed());
+        self.session.budget.loaded(begin.elapsed());
         let Some(other) = default else {
             let seconds = match &one.known {
                 Some(Ok(seconds)) => Ok(*seconds),
-                _ => sampled(&mut runner, &self.session),
+                _ => sampled(&mut runner, &mut self.session),
             };
             return match seconds {
                 Ok(seconds) => {
@@ -179,7 +181,7 @@ impl Tuner<'_, '_, '_> {
             };
         };
         let result = match runner.agrees(other) {
-            Ok(()) => sampled(&mut runner, &self.session).map(Ok),
+            Ok(()) => sampled(&mut runner, &mut self.session).map(Ok),
             Err(why) => Ok(Err(format!("not what the program says: {why}"))),
         };
         runner.close();
@@ -207,13 +209,15 @@ impl Tuner<'_, '_, '_> {
     }
 }
 
-/// Seconds of an iteration by a few samples.
-fn sampled(runner: &mut Runner, session: &Session) -> Result<f64, Error> {
+/// Seconds of an iteration by a few samples, as far as there is time.
+fn sampled(runner: &mut Runner, session: &mut Session) -> Result<f64, Error> {
     for round in 0..3 {
-        if round > 0 && session.stopped() {
+        if round > 0 && !session.searches(session.budget.takes(Act::Sample)) {
             break;
         }
+        let begin = Instant::now();
         runner.sample()?;
+        session.budget.learn(Act::Sample, begin.elapsed());
     }
     Ok(runner.seconds().0)
 }
