@@ -23,11 +23,11 @@ use crate::loops::Sweep;
 
 /// Lanes of a block at least: more entries a lane would not fit its registers.
 const FEWEST: u32 = 128;
-/// Blocks of a multiprocessor that leave a lane 64 registers for eight entries in f64. Told nothing, the compiler takes few
-/// and waits for what it has asked for before it asks for the rest.
-const RESIDENT_F64: u32 = 4;
-/// Entries of a lane that this is for.
-const USUAL: i64 = 8;
+/// Lanes of a multiprocessor that leave each 40 registers, enough for four entries, or 64, for more. Told nothing, the
+/// compiler takes few and waits for what it has asked for before it asks for the rest.
+const RESIDENT: [u32; 2] = [1536, 1024];
+/// Entries of a lane that are few.
+const FEW: i64 = 4;
 /// Banks of shared memory, of four bytes each.
 const BANKS: i64 = 32;
 
@@ -69,8 +69,8 @@ pub(super) fn parts(
     let how = if staged { "handed over in shared memory" } else { "each" };
     eval.b.doc.push(format!("tiles of {TILE} entries, {lanes} lanes, {items} entries {how}"));
     let (mut kernel, args) = eval.b.finish([blocks, 1, 1], [lanes, 1, 1], cx.index);
-    let wide = cx.options.precision == Element::F64 && items == USUAL;
-    kernel.hold(cx.options.variant.resident.or(wide.then_some(RESIDENT_F64)));
+    let usual = (RESIDENT[usize::from(items > FEW)] / lanes).max(1);
+    kernel.hold(Some(cx.options.variant.resident.unwrap_or(usual)));
     Ok((kernel, args))
 }
 

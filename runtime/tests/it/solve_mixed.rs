@@ -73,7 +73,8 @@ fn every_solver_of_the_library_reaches_what_f32_cannot() {
         expect_verified(&whole.report, solver);
         // The condition of this operator is below 200.
         assert!(far(&mixed.values, &whole.values) < 1e-8, "{solver}: {}", far(&mixed.values, &whole.values));
-        let single = solve(interp(&loaded, Precision::F32)).report;
+        // Recurrences that go on beyond what f32 can reach may do anything with time; of this side none does.
+        let single = solve(interp(&loaded, Precision::F32).set("heat", 0.0)).report;
         assert_eq!(single.outcome, Outcome::AttainableAccuracy, "{solver}");
     }
 }
