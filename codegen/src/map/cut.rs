@@ -23,7 +23,7 @@ use crate::loops::Sweep;
 
 /// Lanes of a block at least: more entries a lane would not fit its registers.
 const FEWEST: u32 = 128;
-/// Lanes of a multiprocessor that leave each 40 registers, enough for four entries, or 64, for more. Told nothing, the
+/// Lanes of a multiprocessor that leave each 40 registers, enough for four entries, or in f64 64, for more. Told nothing, the
 /// compiler takes few and waits for what it has asked for before it asks for the rest.
 const RESIDENT: [u32; 2] = [1536, 1024];
 /// Entries of a lane that are few.
@@ -69,8 +69,10 @@ pub(super) fn parts(
     let how = if staged { "handed over in shared memory" } else { "each" };
     eval.b.doc.push(format!("tiles of {TILE} entries, {lanes} lanes, {items} entries {how}"));
     let (mut kernel, args) = eval.b.finish([blocks, 1, 1], [lanes, 1, 1], cx.index);
-    let usual = (RESIDENT[usize::from(items > FEW)] / lanes).max(1);
-    kernel.hold(Some(cx.options.variant.resident.unwrap_or(usual)));
+    let few = items <= FEW;
+    let holds = few || cx.options.precision == Element::F64;
+    let usual = holds.then_some((RESIDENT[usize::from(!few)] / lanes).max(1));
+    kernel.hold(cx.options.variant.resident.or(usual));
     Ok((kernel, args))
 }
 

@@ -125,7 +125,15 @@ pub const VARIANTS: [&[(&str, &str)]; 4] = [
     &[],
     &[("staged", "true"), ("block", "8x4"), ("chunk", "3"), ("fence", "own")],
     &[("staged", "false"), ("block", "4x8"), ("segments", "2"), ("columns", "16"), ("shared", "2"), ("fence", "last")],
-    &[("staged", "true"), ("block", "16x2"), ("chunk", "2"), ("rows", "3"), ("early", "false"), ("shared", "4")],
+    &[
+        ("staged", "true"),
+        ("block", "16x2"),
+        ("chunk", "2"),
+        ("rows", "3"),
+        ("early", "false"),
+        ("shared", "4"),
+        ("fence", "next"),
+    ],
 ];
 
 /// A choice of one level per factor.
