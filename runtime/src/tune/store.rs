@@ -105,11 +105,15 @@ impl Store {
     /// Takes over the records of an exported file that are not there yet; returns their number.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file that cannot be read, or that has lines and no record among them.
     pub fn import(&mut self, from: &Path) -> io::Result<usize> {
         let text = String::from_utf8_lossy(&std::fs::read(from)?).into_owned();
         let mut families: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        for record in self.parse(&text, from) {
+        let records = self.parse(&text, from);
+        if records.is_empty() && !text.trim().is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no line of it is a record that can be used"));
+        }
+        for record in records {
             families.entry(record.family.clone()).or_default().push(record);
         }
         let mut taken = 0;

@@ -107,6 +107,9 @@ fn choices_travel_as_files() {
     let solved = other.run(&["solve", &other.program, "--backend", "interp"]);
     assert!(solved.err.contains("tuned: schedule"), "{}", solved.err);
     assert_eq!(place.run(&["tune", "--import", "none.jsonl"]).status, 1);
+    let other_file = file(&folder("tune_import_other"), "other.jsonl", "a line of something else\n");
+    let ran = place.run(&["tune", "--import", &other_file]);
+    assert!(ran.status == 1 && ran.err.contains("no line of it is a record"), "{}", ran.err);
     assert_eq!(place.run(&["tune"]).status, 2);
 }
 
