@@ -47,6 +47,8 @@ pub struct Kernel {
 
 /// Lanes that a multiprocessor holds.
 pub const MULTIPROCESSOR_LANES: u32 = 2048;
+/// Multiprocessors of the device that default shapes are made for.
+pub const MULTIPROCESSORS: u64 = 132;
 
 /// Width of index arithmetic, decided from the largest extent: 64 bits at 2^31 elements and above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

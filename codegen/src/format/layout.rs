@@ -3,6 +3,7 @@
 use kernelwright_syntax::program::{Base, Coding, Format, Height, Level, Order, Origin, Padding};
 
 use super::{FormatError, Matrix, aligned};
+use crate::kernel::{MULTIPROCESSOR_LANES, MULTIPROCESSORS};
 
 /// Rows of a single chunk are filled up to a multiple of this, so that every slot begins on a boundary of memory
 /// transactions: 128 bytes of 4-byte elements.
@@ -11,9 +12,9 @@ const ALIGNED: u64 = 32;
 pub const TILE: u64 = 2048;
 /// Entries whose bits make up an element of [`Role::Head`].
 pub const HEADS: u64 = 16;
-/// Lanes that keep a large device busy to the end: 132 multiprocessors of 2048, four times over, so that the last blocks,
+/// Lanes that keep a large device busy to the end: all that it holds, four times over, so that the last blocks,
 /// which leave some of them without work, are few among all.
-const ENOUGH_LANES: u64 = 4 * 132 * 2048;
+const ENOUGH_LANES: u64 = 4 * MULTIPROCESSORS * MULTIPROCESSOR_LANES as u64;
 /// Entries of a row from which its length may matter.
 const UNEVEN: u64 = 2048;
 /// Rows of the longest one's length that a device works on at a time, some of them: below this part of the entries the

@@ -132,7 +132,8 @@ pub(super) fn close(eval: &mut Eval, lane: Expr, lanes: u32, blocks: u64) -> Res
     let cx = eval.cx;
     let b = &mut eval.b;
     let Some(closing) = cx.closing else {
-        return lead::close(cx, b, eval.lead.as_ref(), lane, blocks);
+        lead::close(cx, b, eval.lead.as_ref(), lane, blocks);
+        return Ok(());
     };
     let fence = &cx.program.fences[closing.0];
     b.comment(format!("the last block: {}", fence.name));

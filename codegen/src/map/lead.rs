@@ -26,6 +26,8 @@ pub(super) struct Lead {
     pub(super) state: BufferId,
     /// Places of the scalars, and whether they are assigned.
     scalars: BTreeMap<ScalarId, (usize, bool)>,
+    /// Whether it records a measure.
+    recorded: bool,
 }
 
 impl Lead {
@@ -49,7 +51,6 @@ impl Lead {
 /// Scalars that a fence reads or assigns; the latter are marked.
 fn scalars_of(fence: &Fence) -> BTreeMap<ScalarId, bool> {
     let mut scalars = BTreeMap::new();
-    let assign = |scalars: &mut BTreeMap<ScalarId, bool>, scalar| scalars.insert(scalar, true);
     for statement in &fence.statements {
         let visited = statement_reads(statement, &mut |read| {
             if let Read::Scalar(scalar) = read {
@@ -59,12 +60,9 @@ fn scalars_of(fence: &Fence) -> BTreeMap<ScalarId, bool> {
         });
         debug_assert!(visited.is_ok(), "the visitor refuses nothing");
         match statement {
-            ScalarStmt::Assign { scalar, .. } => {
-                assign(&mut scalars, *scalar);
-            }
+            ScalarStmt::Assign { scalar, .. } => scalars.extend([(*scalar, true)]),
             ScalarStmt::Check { .. } | ScalarStmt::Measure { .. } => {
-                assign(&mut scalars, ScalarId::MEASURE);
-                assign(&mut scalars, ScalarId::BOUND);
+                scalars.extend([(ScalarId::MEASURE, true), (ScalarId::BOUND, true)]);
             }
             ScalarStmt::Require { .. } | ScalarStmt::Raise { .. } => {}
         }
@@ -198,7 +196,8 @@ fn begin(cx: &Context, b: &mut Builder, fence: &Fence, lane: Expr) -> Lead {
         scalars.into_iter().enumerate().map(|(place, (scalar, assigned))| (scalar, (place, assigned))).collect();
     let values = b.local("fenced", Space::Shared, Element::F64, scalars.len() as u64 + 1);
     let state = b.local("raised", Space::Shared, Element::I32, 3);
-    let lead = Lead { values, state, scalars };
+    let checks = fence.statements.iter().any(|s| matches!(s, ScalarStmt::Check { .. }));
+    let lead = Lead { values, state, scalars, recorded: checks && cx.options.history_len > 0 };
     b.open_if();
     for &scalar in lead.scalars.keys() {
         let value = super::scalars::load(b, cx, scalar);
@@ -217,18 +216,11 @@ fn first(lane: Expr) -> Expr {
 }
 
 /// Ends a sweep that no fence closes: its last block stores what the fence assigned that it began with.
-pub(super) fn close(
-    cx: &Context,
-    b: &mut Builder,
-    lead: Option<&Lead>,
-    lane: Expr,
-    blocks: u64,
-) -> Result<(), MapError> {
+pub(super) fn close(cx: &Context, b: &mut Builder, lead: Option<&Lead>, lane: Expr, blocks: u64) {
     if let (Some(lead), Some(fence)) = (lead, cx.leading) {
         b.comment(format!("the last block: what {} assigned", cx.program.fences[fence.0].name));
         last(cx, b, lead, lane, blocks);
     }
-    Ok(())
 }
 
 /// Where the block is the last one that comes here, its first lane stores what the fence assigned.
@@ -271,10 +263,7 @@ fn stores(cx: &Context, b: &mut Builder, lead: &Lead) {
         b.push(Stmt::Store { buffer: status_word, index: fold::int(index), value });
     }
     b.close_if(fold::compare(Cmp::Ne, word, fold::int(i64::from(status::RUNNING))));
-    let recorded = cx.leading.is_some_and(|fence| {
-        cx.program.fences[fence.0].statements.iter().any(|s| matches!(s, ScalarStmt::Check { .. }))
-    });
-    if recorded && cx.options.history_len > 0 {
+    if lead.recorded {
         let at = fold::var(b.bind_here("entry", load_at(lead.state, fold::int(2))));
         fence::append(cx, b, at, load_at(lead.values, fold::int(lead.scalars.len() as i64)));
     }

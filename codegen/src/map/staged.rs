@@ -18,7 +18,7 @@ use super::position::{Coord, Position};
 use super::reading::Landed;
 use super::sums::{Accumulators, Places};
 use super::tile::{Plan, Staged, Tile, leaves, ring};
-use crate::kernel::{Cmp, Element, Expr, LoopKind, Scope, Space, Stmt, VarId};
+use crate::kernel::{Cmp, Element, Expr, LoopKind, MULTIPROCESSORS, Scope, Space, Stmt, VarId};
 use crate::loops::{Sweep, ValueId, ValueKind};
 
 /// Maps a sweep whose plan says what stands in tiles; none where its values would be carried too far.
@@ -64,8 +64,6 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     Ok(Some((kernel, args)))
 }
 
-/// Multiprocessors that blocks are dealt out to.
-const MULTIPROCESSORS: u64 = 132;
 /// Points of a walk, at least and at most: its two ends are read by the neighbours too, which long walks make up for.
 const POINTS: (u64, u64) = (4, 128);
 /// What the two ends of a walk take, in points.

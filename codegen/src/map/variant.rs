@@ -1,6 +1,7 @@
 //! Shapes of blocks, tiles and chunks: what a tuner may choose.
 
 use super::{MapError, Target};
+use crate::kernel::MULTIPROCESSORS;
 use crate::math::{Grid, Space};
 
 /// Shapes. Every combination that [`Variant::check`] accepts gives a correct kernel.
@@ -88,12 +89,12 @@ pub enum Finish {
     Next,
 }
 
-/// Blocks that keep a device busy: eight for each of 132 multiprocessors.
-const ENOUGH_BLOCKS: u64 = 1056;
+/// Blocks that keep a device busy.
+const ENOUGH_BLOCKS: u64 = 8 * MULTIPROCESSORS;
 /// Points of a walk at most: its two ends are read by the neighbours too, which long walks make up for.
 const MOST_POINTS: u64 = 64;
-/// Blocks that run together: four on each of 132 multiprocessors. A few more would run alone at the end.
-const TOGETHER: u64 = 528;
+/// Blocks that run together. A few more would run alone at the end.
+const TOGETHER: u64 = 4 * MULTIPROCESSORS;
 /// Points of a walk in three dimensions at least.
 const LEAST_POINTS: u64 = 4;
 /// Lanes of a block where products are cut by entries: four entries each. On an H200 the power law of a million rows takes
@@ -168,8 +169,7 @@ impl Variant {
         let [x, y] = self.block.map(u64::from);
         let dims = grid.axes.len();
         let tiles = match dims {
-            1 => size(0).div_ceil(x * y),
-            2 => size(0).div_ceil(x * y),
+            1 | 2 => size(0).div_ceil(x * y),
             _ => size(0).div_ceil(x) * size(1).div_ceil(y),
         };
         let walked = if dims == 1 { tiles } else { size(dims - 1) };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernelwright_codegen::format::Contents;
-use kernelwright_codegen::kernel::{Element, Kernel};
+use kernelwright_codegen::kernel::{Element, Kernel, MULTIPROCESSOR_LANES, MULTIPROCESSORS};
 use kernelwright_codegen::loops::{Control, Program, ScalarId, SweepId};
 use kernelwright_codegen::map::{self, Finish, Own, Part, Variant, Work};
 use kernelwright_codegen::math;
@@ -380,7 +380,7 @@ impl Shapes for StepShapes<'_> {
 }
 
 /// Lanes that keep a device busy.
-const LANES: f64 = 132.0 * 1024.0;
+const LANES: f64 = (MULTIPROCESSORS * MULTIPROCESSOR_LANES as u64 / 2) as f64;
 /// Lines or rows that keep a host's cores busy.
 const PIECES: f64 = 64.0;
 
