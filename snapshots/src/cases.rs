@@ -105,7 +105,7 @@ pub const AXES: [Axis; 22] = [
     axis(Target::Cuda, "pressure_correction", &[("staged", "false")]),
     axis(Target::Cuda, "pressure_correction", &[("rows", "1")]),
     axis(Target::Cuda, "pressure_correction", &[("early", "false")]),
-    axis(Target::Cuda, "pressure_correction", &[("shared", "0")]),
+    axis(Target::Cuda, "pressure_correction", &[("shared", "2")]),
     axis(Target::Cuda, "poisson_2d", &[("fence", "own")]),
     axis(Target::Cuda, "pressure_correction", &[("line_block", "32x4"), ("segments", "1")]),
     axis(Target::Cuda, "pressure_correction", &[("segments", "4")]),

@@ -34,7 +34,7 @@ const BANKS: i64 = 32;
 impl Variant {
     /// Lanes of a block that takes a tile of entries: a power of two.
     fn cut_lanes(&self) -> u32 {
-        (1 << self.lanes().max(1).ilog2()).clamp(FEWEST, 1024)
+        (1 << self.row_block().max(1).ilog2()).clamp(FEWEST, 1024)
     }
 }
 

@@ -79,7 +79,7 @@ fn shared(
     lanes: u32,
 ) -> Result<Made, MapError> {
     let variant = &cx.options.variant;
-    let block = variant.block[0] * variant.block[1];
+    let block = variant.row_block();
     let spread = layout.side_by_side();
     // Rows that a block takes at a time: as many as lanes, in several passes, or as many as fit at once.
     let tile = if spread { u64::from(block / lanes) } else { u64::from(block) };

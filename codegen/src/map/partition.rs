@@ -23,7 +23,7 @@ use super::line_plan::Plan;
 use super::point::Blocks;
 use super::separators::System;
 use super::sums::{Accumulators, Places};
-use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, VarId};
+use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, MULTIPROCESSORS, VarId};
 use crate::kernel_verify::MAX_SHARED_BYTES;
 use crate::loops::{Store, Sum, Sweep, ValueId};
 pub(super) use shape::Shape;
@@ -35,6 +35,8 @@ const REGISTERS: [u64; 3] = [1 << 16, 64, 80];
 const SHARED: (u32, u64) = (2, 99 << 10);
 /// Words of a long array.
 const LONG: u64 = 16;
+/// Words of arrays that fit into the registers of a lane, with all else.
+const HELD: u64 = 128;
 
 /// Arrays of a kernel, by what becomes of them.
 struct Arrays {
@@ -61,10 +63,13 @@ impl Arrays {
         }
     }
 
-    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block.
-    fn shared(&self, cx: &Context, shape: Shape) -> u32 {
+    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block. In f64 those of lines across
+    /// the fastest axis that fit into registers stay there: a multiprocessor would not hold more lanes without them.
+    fn shared(&self, cx: &Context, shape: Shape, axis: usize) -> u32 {
         let (kinds, most) = SHARED;
-        let long = shape.levels * words(cx) >= LONG;
+        let held = (self.kinds.iter().sum::<usize>() + self.kept) as u64 * shape.levels * words(cx);
+        let stay = axis > 0 && words(cx) == 2 && held <= HELD;
+        let long = shape.levels * words(cx) >= LONG && !stay;
         cx.options.variant.shared.unwrap_or(if long && self.in_shared(kinds) <= most { kinds } else { 0 })
     }
 
@@ -73,18 +78,21 @@ impl Arrays {
         self.exchanged + self.kinds.iter().take(kinds as usize).sum::<usize>() as u64 * self.bytes
     }
 
-    /// Blocks that a multiprocessor should hold: where the arrays leave three eighths of the registers to all else.
-    fn resident(&self, cx: &Context, shape: Shape, shared: u32) -> Option<u32> {
+    /// Blocks that a multiprocessor should hold, of so many: where the arrays leave three eighths of the registers to all
+    /// else, as many as make all of them end sooner.
+    fn resident(&self, cx: &Context, shape: Shape, shared: u32, blocks: u64) -> Option<u32> {
         match cx.options.variant.line_resident {
             Some(0) => None,
             Some(blocks) => Some(blocks),
             None => {
                 let [all, half, less] = REGISTERS;
                 let in_registers = self.kinds.iter().skip(shared as usize).sum::<usize>() + self.kept;
-                let held = in_registers as u64 * shape.levels * words(cx);
+                let words = in_registers as u64 * shape.levels * words(cx);
                 let lanes = shape.columns * shape.segments;
-                let blocks = if all / less / lanes > 1 { all / less / lanes } else { all / half / lanes };
-                (8 * held <= 5 * half && blocks > 1).then_some(blocks as u32)
+                let rounds = |held: u64| blocks.div_ceil(MULTIPROCESSORS * held) * held;
+                let fits = [all / less / lanes, all / half / lanes].into_iter().filter(|&held| held > 1);
+                let held = fits.min_by_key(|&held| rounds(held)).filter(|_| 8 * words <= 5 * half);
+                held.map(|held| held as u32)
             }
         }
     }
@@ -95,10 +103,11 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     let others: Vec<usize> = (0..cx.dims()).filter(|&a| a != axis).collect();
     let size = |cx: &Context, n: usize| others.get(n).map_or(1, |&a| cx.size(a));
     let blocks = Blocks::new([size(cx, 0).div_ceil(shape.columns), size(cx, 1), 1]);
-    let mut places = Places::reserve(cx, &sweep.sums, blocks.count());
+    let count = blocks.count();
+    let mut places = Places::reserve(cx, &sweep.sums, count);
     let cx: &Context = cx;
     let arrays = Arrays::of(cx, &plan, shape);
-    let shared = arrays.shared(cx, shape);
+    let shared = arrays.shared(cx, shape, axis);
     // The sums of the groups of lanes take a little more.
     if arrays.in_shared(shared) > MAX_SHARED_BYTES - (8 << 10) {
         return Err(MapError::Variant("the arrays of a block do not fit into shared memory".into()));
@@ -132,7 +141,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, axis: usize, plan: Plan, s
     let Shape { columns, segments, levels, .. } = shape;
     eval.b.doc.push(format!("{columns} lines a block, each in {segments} segments of {levels}"));
     let (mut kernel, args) = eval.b.finish(blocks.grid(), [columns as u32, segments as u32, 1], cx.index);
-    kernel.hold(arrays.resident(cx, shape, shared));
+    kernel.hold(arrays.resident(cx, shape, shared, count));
     Ok((kernel, args))
 }
 

@@ -98,7 +98,7 @@ impl Variant {
         let split = !matches!(self.segments, Some(0 | 1));
         let walks = self.chunk != Some(1);
         // More blocks than a multiprocessor has lanes for are as many as it has lanes for.
-        let most = u64::from(MULTIPROCESSOR_LANES) / (u64::from(self.block[0]) * u64::from(self.block[1])).max(1);
+        let most = u64::from(MULTIPROCESSOR_LANES / self.row_block().max(1));
         match (work, key) {
             (Work::Point | Work::Plain | Work::Rows, "resident") => self.resident.is_none_or(|n| u64::from(n) <= most),
             (Work::Point | Work::Plain, "unroll") if target == Target::Host => {

@@ -85,11 +85,12 @@ pub(super) fn grid_fits(blocks: &Blocks) -> Result<(), MapError> {
 fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let dims = cx.dims();
     let variant = &cx.options.variant;
-    let [x, y] = if dims == 3 { variant.block } else { [variant.block[0] * variant.block[1], 1] };
+    let [x, y] = variant.lanes(cx.grid);
+    let [x, y] = if dims == 3 { [x, y] } else { [x * y, 1] };
     let chunk = variant.walk(cx.grid);
     let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
     if walks
-        && let Some(plan) = Plan::of(cx, sweep, [x, y])?
+        && let Some(plan) = Plan::of(cx, sweep)?
         && let Some(made) = staged::kernel(cx, sweep, plan)?
     {
         return Ok(made);

@@ -17,9 +17,9 @@ use super::point::{Blocks, end_of, grid_fits};
 use super::position::{Coord, Position};
 use super::reading::Landed;
 use super::sums::{Accumulators, Places};
-use super::tile::{Plan, Staged, Tile, leaves, ring};
-use crate::kernel::{Cmp, Element, Expr, LoopKind, MULTIPROCESSORS, Scope, Space, Stmt, VarId};
-use crate::loops::{Sweep, ValueId, ValueKind};
+use super::tile::{LONG, Plan, Staged, Tile, is_light, leaves, ring};
+use crate::kernel::{Cmp, Expr, LoopKind, MULTIPROCESSORS, Scope, Space, Stmt, VarId};
+use crate::loops::{Sweep, ValueId};
 
 /// Maps a sweep whose plan says what stands in tiles; none where its values would be carried too far.
 pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Option<Made>, MapError> {
@@ -28,7 +28,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     };
     let loads = if cx.options.variant.early { march::loads(cx, sweep, &carries)? } else { Vec::new() };
     let dims = cx.dims();
-    let resident = cx.options.variant.resident.unwrap_or_else(|| resident(cx, &plan));
+    let resident = cx.options.variant.resident.unwrap_or((plan.together / (plan.lanes[0] * plan.lanes[1])) as u32);
     let chunk = chunk(cx, &plan, resident);
     let across = |axis: usize, points: i64| cx.size(axis).div_ceil(points as u64);
     let along = cx.size(dims - 1).div_ceil(chunk);
@@ -50,7 +50,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     });
     let staged: Vec<Staged> = staged.collect();
     eval.tile = Tile::new(plan.clone(), staged.clone());
-    let unroll = cx.options.variant.unroll.unwrap_or(if chunk >= LONG && light(cx, sweep) { 2 } else { 1 });
+    let unroll = cx.options.variant.unroll.unwrap_or(if chunk >= LONG && is_light(cx, sweep) { 2 } else { 1 });
     let mut writer = Writer { eval, sums, plan, staged, blocks, carries, loads, chunk, unroll };
     writer.walk()?;
     let Writer { mut eval, sums, blocks, plan, .. } = writer;
@@ -68,25 +68,6 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
 const POINTS: (u64, u64) = (4, 128);
 /// What the two ends of a walk take, in points.
 const ENDS: u64 = 2;
-/// Points of a long walk.
-const LONG: u64 = 16;
-
-/// Whether few numbers are read at a point, of vectors and of coefficients that have one there: then there are registers for
-/// more points at a time.
-fn light(cx: &Context, sweep: &Sweep) -> bool {
-    let vectors = sweep.values.iter().filter(|value| matches!(value.kind, ValueKind::Load(_))).count();
-    let operator = cx.operator();
-    let tables = operator.tables.iter().filter(|table| table.axes.len() == cx.dims()).count();
-    let data = operator.data.iter().filter(|data| data.axes.len() == cx.dims()).count();
-    vectors * cx.grid.components + tables + data <= 2
-}
-
-/// Blocks that a multiprocessor should hold, if the variant does not say: half of the lanes that fit in f32, a quarter in
-/// f64.
-fn resident(cx: &Context, plan: &Plan) -> u32 {
-    let together = if cx.options.precision == Element::F32 { 1024 } else { 512 };
-    together / (plan.lanes[0] * plan.lanes[1]) as u32
-}
 
 /// Points of a walk. If the variant does not say, in three dimensions, as many as let the device end soonest: blocks run in
 /// rounds of as many as it holds, each as long as a walk and its ends.

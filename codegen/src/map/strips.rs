@@ -20,6 +20,8 @@ use crate::loops::Sweep;
 
 /// Entries of a strip for every lane, where nothing else is asked for.
 const USUAL: u32 = 8;
+/// Lanes of a block over rows where nothing is said.
+const ROW_BLOCK: u32 = 256;
 
 /// Entries of a strip for every lane; none where products are not formed in strips. They can be of the operator's own matrix,
 /// whose rows have no padding. In f64 lanes that share rows are as fast unless asked otherwise: 258, 229 and 374 us with 7,
@@ -32,8 +34,10 @@ pub(super) fn items(cx: &Context, products: &[Product], layout: &Layout) -> Opti
     }
     let shared = variant.row_lanes.is_some() || variant.row_unroll.is_some();
     let narrow = cx.options.precision == Element::F32;
-    let usual =
-        narrow && !shared && layout.is_short() && holds(variant.lanes() * USUAL, products.len(), cx.options.precision);
+    let usual = narrow
+        && !shared
+        && layout.is_short()
+        && holds(variant.row_block() * USUAL, products.len(), cx.options.precision);
     variant.row_strips.or(usual.then_some(USUAL)).filter(|&items| items > 0)
 }
 
@@ -46,7 +50,7 @@ pub(super) fn kernel(
     items: u32,
 ) -> Result<Made, MapError> {
     let variant = &cx.options.variant;
-    let block = variant.lanes();
+    let block = variant.row_block();
     let strip = block * items;
     if !holds(strip, products.len(), cx.options.precision) {
         return Err(MapError::Variant(format!("strips of {strip} entries do not fit the shared memory of a block")));
@@ -91,13 +95,13 @@ fn holds(strip: u32, products: usize, element: Element) -> bool {
 
 impl Variant {
     /// Lanes of a block over rows.
-    pub(super) fn lanes(&self) -> u32 {
-        self.block[0] * self.block[1]
+    pub(super) fn row_block(&self) -> u32 {
+        self.block.map_or(ROW_BLOCK, |[x, y]| x * y)
     }
 
     /// Whether a block has shared memory for the strips of so many products that are asked for.
     pub fn holds_strips(&self, products: usize, element: Element) -> bool {
-        holds(self.lanes() * self.row_strips.unwrap_or(0), products, element)
+        holds(self.row_block() * self.row_strips.unwrap_or(0), products, element)
     }
 }
 

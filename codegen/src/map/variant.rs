@@ -7,8 +7,8 @@ use crate::math::{Grid, Space};
 /// Shapes. Every combination that [`Variant::check`] accepts gives a correct kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
-    /// CUDA: lanes of a block along the two fastest lane axes.
-    pub block: [u32; 2],
+    /// CUDA: lanes of a block along the two fastest lane axes; none leaves it to the axes and, with tiles, to how much is read.
+    pub block: Option<[u32; 2]>,
     /// CUDA: points of the last axis that a lane walks through, of rows of a matrix passes; none leaves it to how many blocks
     /// run together.
     pub chunk: Option<u64>,
@@ -23,7 +23,7 @@ pub struct Variant {
     /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
     /// saves readings.
     pub staged: Option<bool>,
-    /// CUDA, with tiles: points of the second axis that a lane has; none is two.
+    /// CUDA, with tiles: points of the second axis that a lane has; none is two, or leaves it to how much is read.
     pub rows: Option<u32>,
     /// CUDA, with tiles: loads are made a step of the walk before they are needed.
     pub early: bool,
@@ -111,9 +111,8 @@ impl Variant {
     /// Sensible shapes for a grid.
     pub fn for_grid(target: Target, grid: &Grid) -> Variant {
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
-        let block = block(size(0), if grid.axes.len() > 2 { size(1) } else { 1 });
         Variant {
-            block,
+            block: None,
             chunk: None,
             line_block: [64, 1],
             carry: true,
@@ -151,13 +150,20 @@ impl Variant {
             Space::Axes(_) => usual,
             Space::Rows(rows) => {
                 let cut = target == Target::Cuda && rows.layout.is_cut();
-                let block = if cut { [CUT_LANES, 1] } else { usual.block };
+                let block = if cut { [CUT_LANES, 1] } else { usual.lanes(space.grid()) };
                 let tiles = rows.layout.size.div_ceil(u64::from(block[0]));
+                let block = Some(block);
                 let row_once = target == Target::Cuda && rows.layout.reads_once();
                 let chunk = Some((tiles / (ROUNDS * ENOUGH_BLOCKS)).clamp(1, MOST_ROWS));
                 Variant { block, chunk, row_once, ..usual }
             }
         }
+    }
+
+    /// Lanes of a block along the two fastest lane axes, without regard to tiles.
+    pub fn lanes(&self, grid: &Grid) -> [u32; 2] {
+        let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
+        self.block.unwrap_or_else(|| block(size(0), if grid.axes.len() > 2 { size(1) } else { 1 }))
     }
 
     /// Points of the last axis that a lane walks through; on one axis, points a block apart.
@@ -166,7 +172,7 @@ impl Variant {
             return chunk;
         }
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
-        let [x, y] = self.block.map(u64::from);
+        let [x, y] = self.lanes(grid).map(u64::from);
         let dims = grid.axes.len();
         let tiles = match dims {
             1 | 2 => size(0).div_ceil(x * y),
@@ -191,7 +197,7 @@ impl Variant {
     /// Changes one shape: a key of [`Variant`]'s text form and its value, as in `block`, `64x4` or `segments`, `auto`.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
-            "block" => self.block = pair(key, value)?,
+            "block" => self.block = if value == "auto" { None } else { Some(pair(key, value)?) },
             "chunk" => self.chunk = optional(key, value)?,
             "line_block" => self.line_block = pair(key, value)?,
             "carry" => self.carry = number(key, value)?,
@@ -237,7 +243,7 @@ impl Variant {
         };
         let staged = self.staged.map_or("auto".to_string(), |staged| staged.to_string());
         vec![
-            ("block", format!("{}x{}", self.block[0], self.block[1])),
+            ("block", self.block.map_or("auto".to_string(), |[x, y]| format!("{x}x{y}"))),
             ("chunk", self.chunk.map_or("auto".to_string(), |n| n.to_string())),
             ("line_block", format!("{}x{}", self.line_block[0], self.line_block[1])),
             ("carry", self.carry.to_string()),
@@ -281,7 +287,7 @@ impl Variant {
             }
             Ok(())
         };
-        lanes(self.block, "a block")?;
+        self.block.map_or(Ok(()), |block| lanes(block, "a block"))?;
         lanes(self.line_block, "a block of lines")?;
         let fence_lanes = self.fence_lanes.unwrap_or(256);
         lanes([fence_lanes, 1], "the block of a fence")?;
@@ -398,7 +404,7 @@ mod tests {
         for (key, value) in [("block", "16x2"), ("segments", "8"), ("resident", "3"), ("tile", "5")] {
             odd.set(key, value).expect("a key with a value of its kind");
         }
-        assert_eq!((odd.block, odd.segments, odd.tile), ([16, 2], Some(8), [5, 1]));
+        assert_eq!((odd.block, odd.segments, odd.tile), (Some([16, 2]), Some(8), [5, 1]));
         let mut read = Variant::for_grid(Target::Host, &grid);
         for part in odd.to_string().split(' ') {
             let (key, value) = part.split_once('=').expect("parts are key=value");

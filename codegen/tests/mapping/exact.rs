@@ -30,7 +30,7 @@ fn plans(text: &str) -> Vec<Plan> {
 /// Other shapes of kernels than the usual ones.
 fn reshape(variant: &mut Variant) {
     let (fence, segments, shared) = (Some(Finish::Own), Some(2), Some(2));
-    let tiles = Variant { staged: Some(true), block: [8, 4], chunk: Some(2), ..variant.clone() };
+    let tiles = Variant { staged: Some(true), block: Some([8, 4]), chunk: Some(2), ..variant.clone() };
     *variant = Variant { fence, segments, shared, ..tiles };
 }
 

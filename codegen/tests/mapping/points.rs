@@ -87,14 +87,14 @@ fn readings(case: &Case, seed: u64) {
     let largest = q.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     for (target, precision) in ENGINES {
         let own = Variant::for_grid(target, case.grid());
-        let small = Variant { chunk: Some(2), block: [32, 1], tile: [2, 1], ..own.clone() };
+        let small = Variant { chunk: Some(2), block: Some([32, 1]), tile: [2, 1], ..own.clone() };
         let afresh = Variant { chunk: Some(3), carry: false, unroll: Some(2), ..own.clone() };
         let mut variants = vec![None, Some(small), Some(afresh)];
         if target == Target::Cuda {
-            let tiles = Variant { staged: Some(true), block: [8, 4], chunk: Some(3), ..own };
+            let tiles = Variant { staged: Some(true), block: Some([8, 4]), chunk: Some(3), ..own };
             variants.push(Some(Variant { rows: Some(2), ..tiles.clone() }));
-            variants.push(Some(Variant { early: false, block: [4, 8], ..tiles.clone() }));
-            variants.push(Some(Variant { block: [2, 16], chunk: Some(64), unroll: Some(2), ..tiles }));
+            variants.push(Some(Variant { early: false, block: Some([4, 8]), ..tiles.clone() }));
+            variants.push(Some(Variant { block: Some([2, 16]), chunk: Some(64), unroll: Some(2), ..tiles }));
         } else {
             // Groups of rows, with rows left over in the last tile and within each.
             let groups = Variant { tile: [5, 2], unroll: Some(2), width: Some(8), ..own };
@@ -154,7 +154,7 @@ problem main { operator box(nx = 32, ny = 4, nz = 21); rhs random(seed = 1); sol
     let given: Vec<Vec<f64>> = (0..3).map(|_| random.vector(case.len())).collect();
     let run = |carry: bool, chunk: u64| {
         let variant =
-            Variant { carry, chunk: Some(chunk), block: [32, 4], ..Variant::for_grid(Target::Cuda, case.grid()) };
+            Variant { carry, chunk: Some(chunk), block: Some([32, 4]), ..Variant::for_grid(Target::Cuda, case.grid()) };
         let mut machine = Machine::new(&case, &build.program, Target::Cuda, Element::F64, Some(variant));
         given.iter().enumerate().for_each(|(n, x)| machine.write(n, x));
         machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
@@ -219,7 +219,7 @@ fn updated(case: &Case, precision: Element, width: u32) -> (bool, ([Vec<f64>; 2]
     let statements = vec![ScalarStmt::Assign { scalar: ScalarId(6), value: total, text: "beta = sum(w)".into() }];
     build.program.fences.push(Fence { name: "finish".into(), statements, predicate: None });
     let variant =
-        Variant { vector: width, chunk: Some(2), block: [32, 1], ..Variant::for_grid(Target::Cuda, case.grid()) };
+        Variant { vector: width, chunk: Some(2), block: Some([32, 1]), ..Variant::for_grid(Target::Cuda, case.grid()) };
     let mut machine = Machine::new(case, &build.program, Target::Cuda, precision, Some(variant));
     let mut random = Random::new(3);
     (0..2).for_each(|n| machine.write(n, &random.vector(case.len())));

@@ -141,7 +141,7 @@ fn every_sharing_of_rows_gives_the_product() {
             for (lanes, together) in [(1, Some(3)), (2, None), (8, Some(1)), (32, Some(16))] {
                 agrees(&matrix, &format, Target::Cuda, Element::F64, |variant| {
                     (variant.row_lanes, variant.row_unroll) = (Some(lanes), together);
-                    variant.block = [64, 1];
+                    variant.block = Some([64, 1]);
                     variant.chunk = Some(2);
                 });
             }
@@ -157,7 +157,7 @@ fn strips_of_entries_give_the_product() {
             for (items, lanes, chunk) in [(1, 32, 1), (4, 64, 2), (8, 128, 4)] {
                 let precision = if items == 4 { Element::F32 } else { Element::F64 };
                 agrees(&matrix, &format, Target::Cuda, precision, |variant| {
-                    (variant.row_strips, variant.block, variant.chunk) = (Some(items), [lanes, 1], Some(chunk));
+                    (variant.row_strips, variant.block, variant.chunk) = (Some(items), Some([lanes, 1]), Some(chunk));
                     variant.balanced = Some(false);
                 });
             }
@@ -170,7 +170,7 @@ fn strips_that_do_not_fit_are_refused() {
     let stored = convert(&formats::named("csr"), &matrices::square()[4].view(), PLAIN).unwrap();
     let case = case(&stored);
     let mut variant = Variant::for_space(Target::Cuda, &case.op.space);
-    (variant.row_strips, variant.block) = (Some(16), [256, 1]);
+    (variant.row_strips, variant.block) = (Some(16), Some([256, 1]));
     let options = map::Options { target: Target::Cuda, precision: Element::F64, history_len: 4, variant };
     let error = map::map(&fused(&case), &options).unwrap_err();
     assert!(error.to_string().contains("do not fit the shared memory"), "{error}");
@@ -225,7 +225,7 @@ fn products_cut_by_entries_agree() {
             for (m, precision) in [Element::F64, Element::F32].into_iter().enumerate() {
                 let (block, staged) = CUTS[(number + n + 2 * m) % CUTS.len()];
                 agrees(&matrix, &format, Target::Cuda, precision, |variant| {
-                    (variant.balanced, variant.block, variant.row_staged) = (Some(true), block, staged);
+                    (variant.balanced, variant.block, variant.row_staged) = (Some(true), Some(block), staged);
                 });
             }
         }
@@ -245,7 +245,7 @@ fn products_alone_go_where_they_are_stored() {
             let values = vec![value("x", load(0)), value("y", ValueKind::Apply(ValueId(0)))];
             build.sweep("product", Granule::Point, values, vec![store(1, 1)], Vec::new());
             let mut variant = Variant::for_space(Target::Cuda, &case.op.space);
-            (variant.balanced, variant.block, variant.row_staged) = (Some(true), block, row_staged);
+            (variant.balanced, variant.block, variant.row_staged) = (Some(true), Some(block), row_staged);
             let mut machine = Machine::new(&case, &build.program, Target::Cuda, precision, Some(variant));
             let rows = matrix.rows();
             let (entries, filled) = (matrix.column.len(), (0..rows).filter(|&row| matrix.row(row).count() > 0).count());

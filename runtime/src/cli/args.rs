@@ -263,6 +263,9 @@ pub(super) struct TuneArgs {
     /// One schedule only, by name (explain lists them).
     #[arg(long, value_name = "NAME")]
     pub(super) schedule: Option<String>,
+    /// Search this kernel alone, by the name that the closing table gives it; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Vec<String>,
     /// Time for everything: 90s, 5min, or seconds. Without it, and without --count or --exhaustive, 60s.
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub(super) budget: Option<Duration>,

@@ -64,6 +64,9 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
 
 /// Tunes what the arguments name.
 fn found(args: &TuneArgs, options: &Options, watch: Watch) -> Result<Report, Failure> {
+    if !args.kernel.is_empty() && (args.matrix.is_some() || args.kind.is_some()) {
+        return Err(Failure::Usage("--kernel is for problems of an operator; a product has one kernel".to_string()));
+    }
     match (&args.file, &args.matrix, &args.kind) {
         (Some(file), None, None) => program(&named_program(file)?, args, options, watch),
         (None, Some(path), None) => {
@@ -84,6 +87,10 @@ fn found(args: &TuneArgs, options: &Options, watch: Watch) -> Result<Report, Fai
 
 fn program(loaded: &Loaded, args: &TuneArgs, options: &Options, watch: Watch) -> Result<Report, Failure> {
     if let Some(run) = march::chosen(loaded, args.problem.as_deref())? {
+        if !args.kernel.is_empty() {
+            let message = "--kernel is for problems of an operator; kernels of a system are searched together";
+            return Err(Failure::Usage(message.to_string()));
+        }
         let bound = bound(loaded, run, args)?;
         bound.notes.iter().for_each(|note| eprintln!("note: {note}"));
         let opened = open(args.backend, Arithmetic::Contracted, &std::sync::Arc::new(Cache::of_user()))?;
@@ -149,7 +156,7 @@ fn options(args: &TuneArgs) -> Options {
     let unlimited = args.budget.is_none() && (args.count.is_some() || args.exhaustive);
     let strategy = if args.exhaustive { Choice::Exhaustive } else { args.strategy };
     let budget = if unlimited { None } else { Some(args.budget.unwrap_or(BUDGET)) };
-    Options { budget, since: None, count: args.count, strategy, fresh: args.fresh }
+    Options { budget, since: None, count: args.count, strategy, fresh: args.fresh, kernels: args.kernel.clone() }
 }
 
 /// One line on the terminal while a tune runs; elsewhere a line for each kernel.

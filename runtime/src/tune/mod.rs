@@ -60,6 +60,8 @@ pub struct Options {
     pub strategy: strategy::Choice,
     /// Leave out what earlier tunes measured.
     pub fresh: bool,
+    /// Kernels of a loop to search, by name; none is all of them.
+    pub kernels: Vec<String>,
 }
 
 /// Time of a tune, if nothing else is said.
@@ -67,7 +69,8 @@ pub const BUDGET: Duration = Duration::from_secs(60);
 
 impl Default for Options {
     fn default() -> Options {
-        Options { budget: Some(BUDGET), since: None, count: None, strategy: strategy::Choice::Guided, fresh: false }
+        let strategy = strategy::Choice::Guided;
+        Options { budget: Some(BUDGET), since: None, count: None, strategy, fresh: false, kernels: Vec::new() }
     }
 }
 

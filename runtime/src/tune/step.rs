@@ -359,7 +359,7 @@ impl Shapes for StepShapes<'_> {
         let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size) as f64;
         let points: f64 = (0..grid.axes.len()).map(size).product();
         match (self.target, self.work) {
-            (map::Target::Cuda, Work::Point | Work::Plain) => point(points, variant.walk(grid) as f64, variant),
+            (map::Target::Cuda, Work::Point | Work::Plain) => point(points, grid, variant),
             (map::Target::Cuda, Work::Line(axis)) => {
                 let split = variant.segments.map_or(16.0, f64::from).max(1.0);
                 let lanes = points / size(axis) * split;
@@ -385,8 +385,8 @@ const LANES: f64 = (MULTIPROCESSORS * MULTIPROCESSOR_LANES as u64 / 2) as f64;
 const PIECES: f64 = 64.0;
 
 /// A sweep over points on a device.
-fn point(points: f64, walk: f64, variant: &Variant) -> f64 {
-    let [x, y] = variant.block.map(f64::from);
+fn point(points: f64, grid: &math::Grid, variant: &Variant) -> f64 {
+    let ([x, y], walk) = (variant.lanes(grid).map(f64::from), variant.walk(grid) as f64);
     let again = if variant.carry { 1.0 } else { 1.15 };
     let ends = (1.0 + 0.5 / walk) * again * (1.0 + 0.05 * (32.0 / x - 1.0).max(0.0));
     let idle = (LANES / (points / walk)).max(1.0);

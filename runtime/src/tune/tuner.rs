@@ -2,7 +2,7 @@
 
 mod schedules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -202,13 +202,19 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     fn open(&self, near: &[Near]) -> Result<Vec<OpenStep>, Error> {
         let mut open = Vec::new();
         let mut seen = Vec::new();
+        let mut names = BTreeSet::new();
         let mut rank = 1.0;
         for one in near {
             let plan = &self.planned.plans[one.plan];
             for (step, weight) in steps(&plan.program, delay(plan)) {
                 let code = self.code(plan, step)?;
                 let choice = !self.mapping.parts(&plan.program, step).is_empty();
-                let idle = matches!(step, Step::Fence(_)) && one.seconds > LONG;
+                let wanted = &self.session.options.kernels;
+                let idle = match wanted.is_empty() {
+                    true => matches!(step, Step::Fence(_)) && one.seconds > LONG,
+                    false => !wanted.iter().any(|name| name == step.name(&plan.program)),
+                };
+                names.insert(step.name(&plan.program));
                 if choice && !idle && !seen.contains(&code) {
                     seen.push(code);
                     // Sweeps take the time; what fences gain is seen at small sizes only.
@@ -217,6 +223,10 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
                 }
             }
             rank *= SLOWER;
+        }
+        if let Some(name) = self.session.options.kernels.iter().find(|name| !names.contains(name.as_str())) {
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Error::Input(format!("no kernel is called `{name}`; there are {names}")));
         }
         Ok(open)
     }

@@ -30,7 +30,7 @@ fn faulty(target: Target) -> Faulty {
 }
 
 fn few(count: usize) -> Options {
-    Options { budget: None, since: None, count: Some(count), strategy: Choice::Guided, fresh: false }
+    Options { budget: None, count: Some(count), ..Options::default() }
 }
 
 /// Tunes the product of a small matrix among three formats, two of them with columns of 16 bits.

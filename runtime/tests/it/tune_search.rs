@@ -65,7 +65,7 @@ fn interpreter(target: Target) -> Box<dyn Backend> {
 }
 
 fn everything() -> Options {
-    Options { budget: None, since: None, count: None, strategy: Choice::Exhaustive, fresh: true }
+    Options { budget: None, strategy: Choice::Exhaustive, fresh: true, ..Options::default() }
 }
 
 fn tune(builder: &Builder, target: Target, options: &Options) -> Report {
@@ -137,6 +137,21 @@ fn a_tune_is_remembered_and_used() {
     let far = builder.clone().set("ni", 90.0).compile_on(interpreter(Target::Host)).unwrap();
     assert!(far.tuned().is_none());
     assert!(tuned.solve(&Inputs::new()).unwrap().report.outcome.is_converged());
+}
+
+#[test]
+fn only_the_kernels_that_are_asked_for_are_searched() {
+    let program = loaded(PLATE);
+    let builder = Solver::builder(&program).schedule("statement").tuned_in(folder("tune_kernel"));
+    let named = |name: &str| Options { kernels: vec![name.to_string()], count: Some(3), ..everything() };
+    let all = tune(&builder, Target::Host, &everything()).kernels;
+    let name = &all.last().expect("kernels").searched.kernel;
+    let kernels = tune(&builder, Target::Host, &named(name)).kernels;
+    assert!(all.len() > 1 && kernels.len() == 1 && kernels[0].searched.kernel == *name, "{kernels:?}");
+    let watch: tune::Watch = &mut |_| ControlFlow::Continue(());
+    let error = builder.tune_on(interpreter(Target::Host), &named("none_such"), watch).err().expect("an error");
+    let text = error.to_string();
+    assert!(text.contains("no kernel is called `none_such`") && text.contains(name.as_str()), "{text}");
 }
 
 #[test]

@@ -40,8 +40,12 @@ const FEW_WORDS: u64 = 8;
 const MANY_LANES: u64 = 1 << 17;
 /// Lanes of a block at most.
 const MOST_LANES: u64 = 1024;
-/// Lines side by side: what neighbouring lanes read together should be long.
+/// Lines side by side: what neighbouring lanes read together should be long. In f64, lines of one system take half: their
+/// arrays stand in registers ([`super::Arrays`]), and a multiprocessor holds more of the smaller blocks.
 const COLUMNS: u64 = 32;
+/// Points of a problem in f32 whose blocks are so many that they do not load and compute in step: there lines of one system
+/// have twice the points a segment, and twice the lines a block.
+const HUGE: u64 = 1 << 26;
 
 impl Shape {
     /// The shape for the lines along an axis; none where a lane per line is the better or the only way.
@@ -53,12 +57,16 @@ impl Shape {
         }
         let most = if axis == 0 { MOST_SEGMENTS_OF_ROWS } else { MOST_LANES * 4 * words(cx) / SECTOR };
         let longest = MOST_WORDS / words(cx);
-        let usual = if axis == 0 { LEVELS_OF_ROWS } else { MOST_LEVELS };
+        let usual = match axis {
+            0 => LEVELS_OF_ROWS,
+            _ if solvers.len() == 1 && words(cx) == 1 && cx.points >= HUGE => 2 * MOST_LEVELS,
+            _ => MOST_LEVELS,
+        };
         let wanted = match variant.segments {
             Some(0 | 1) => return None,
             Some(wanted) => u64::from(wanted),
             None if n > most * longest => return None,
-            None => n.div_ceil(levels(cx).min(usual)).clamp(2, MOST_SEGMENTS.max(n.div_ceil(usual)).min(most)),
+            None => n.div_ceil(levels(cx, usual)).clamp(2, MOST_SEGMENTS.max(n.div_ceil(usual)).min(most)),
         };
         let (mut segments, mut levels) = divided(n, wanted.min(n / 2));
         if cyclic {
@@ -72,23 +80,29 @@ impl Shape {
                 return None;
             }
         }
-        let mut columns = side_by_side(cx, axis, segments);
+        let alone = solvers.len() == 1;
+        let mut columns = side_by_side(cx, axis, segments, alone);
         // Somewhat longer segments may make whole groups.
         while variant.segments.is_none() && !cyclic && !whole_groups(columns * segments) && levels < longest {
             levels += 1;
             segments = n.div_ceil(levels);
-            columns = side_by_side(cx, axis, segments);
+            columns = side_by_side(cx, axis, segments, alone);
         }
         (segments > 1 && whole_groups(columns * segments)).then_some(Shape { columns, segments, levels, cyclic })
     }
 }
 
-/// Lines of a block, each in so many segments.
-fn side_by_side(cx: &Context, axis: usize, segments: u64) -> u64 {
+/// Lines of a block, each in so many segments, of one system or of several.
+fn side_by_side(cx: &Context, axis: usize, segments: u64, alone: bool) -> u64 {
     if cx.dims() == 1 {
         return 1;
     }
-    let usual = if axis == 0 { lines_of_rows(segments) } else { COLUMNS };
+    let usual = match (axis, alone) {
+        (0, _) => lines_of_rows(segments),
+        (_, true) if words(cx) == 2 => COLUMNS / 2,
+        (_, true) if cx.points >= HUGE => 2 * COLUMNS,
+        _ => COLUMNS,
+    };
     let mut columns = cx.options.variant.columns.map_or(usual, u64::from);
     while columns > 1 && columns * segments > MOST_LANES {
         columns /= 2;
@@ -113,9 +127,9 @@ pub(super) fn words(cx: &Context) -> u64 {
     if cx.options.precision == Element::F32 { 1 } else { 2 }
 }
 
-/// Points of a segment, if the variant does not say.
-fn levels(cx: &Context) -> u64 {
-    if cx.points / MOST_LEVELS >= MANY_LANES { MOST_LEVELS } else { FEW_WORDS / words(cx) }
+/// Points of a segment, if the variant does not say: as many as is usual, fewer in a small problem.
+fn levels(cx: &Context, usual: u64) -> u64 {
+    if cx.points / MOST_LEVELS >= MANY_LANES { usual } else { usual.min(FEW_WORDS / words(cx)) }
 }
 
 /// The number of segments with a point each, near the wanted one, and their length.

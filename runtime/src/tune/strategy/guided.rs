@@ -10,8 +10,9 @@ use super::{Points, State, Strategy, looked_at, open, share};
 
 /// Candidates whose neighbours are looked at.
 const BEST: usize = 3;
-/// Candidates without improvement after which the search ends: at least, and as a part of its share.
-const PATIENCE: (usize, f64) = (24, 0.5);
+/// Candidates without improvement after which the search ends: at least, and as a part of its share. With 24 for the least,
+/// the search of a line sweep ended 4 % above the best after 41 of 405 candidates; 64 of them find it.
+const PATIENCE: (usize, f64) = (64, 0.5);
 /// What counts as improvement.
 const BETTER: f64 = 0.995;
 

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Holds the tuner's guided search against the exhaustive one on a card, kernel by kernel, and prints the rows of the table in
+# docs/performance.md: sweeps of pressure correction at two sizes in two precisions, and products of three matrices.
+# Usage: exhaustive.sh KERNELWRIGHT PROGRAMS OUT [CASE ...]
+#   KERNELWRIGHT  the command, built with --release
+#   PROGRAMS      folder with pressure_correction.kw
+#   OUT           folder for what is measured: exhaustive.md (what is printed) and exhaustive.tar (what each command printed and
+#                 every measurement, a line of JSON each); OUT/exhaustive is made anew, and taken away
+#   CASE          256-f32, 256-f64, 1024-f32, 1024-f64, or KIND-PRECISION of a matrix at 10 % of its size; else all
+# LONG is the seconds that an exhaustive search of sweeps may take (260), MATRIX of a product (160), SHORT a guided one (30).
+set -u
+command=$1 program=$2/pressure_correction.kw place=$3 out=$3/exhaustive
+shift 3
+[ $# -gt 0 ] ||
+    set -- 256-f32 256-f64 1024-f32 1024-f64 poisson7-f32 poisson7-f64 samg-like-f32 samg-like-f64 powerlaw-f32 powerlaw-f64
+rm -rf "$out"
+mkdir -p "$out"
+export KERNELWRIGHT_CACHE="$place/exhaustive.cache"
+rm -rf "$KERNELWRIGHT_CACHE"
+
+# Lines "kernel|looked at|of|default|best|chosen" of the table of kernels that a tune printed.
+kernels() {
+    sed -n '/^Kernels$/,/^$/p' "$1" | awk '
+        NR > 2 && $3 == "of" { print $1 "|" $2 "|" $4 "|" $5 " " $6 "|" $7 " " $8 "|" seen($0) }
+        function seen(line) { sub(/.*  /, "", line); return line }'
+}
+
+# One tune; seconds that it took. Name, arguments.
+tune() {
+    name=$1
+    shift
+    started=$(date +%s.%N)
+    KERNELWRIGHT_TUNED="$out/$name.store" "$command" tune "$@" --backend cuda > "$out/$name.txt" 2> "$out/$name.log" ||
+        tail -3 "$out/$name.log"
+    echo "$started $(date +%s.%N)" | awk '{ printf "%.1f", $2 - $1 }'
+}
+
+measure() {
+    "$command" doctor 2>&1 | head -12
+    echo
+    echo "| | looked at | of | default | guided | exhaustive | ratio | took | chosen by each |"
+    echo "|---|---|---|---|---|---|---|---|---|"
+    for case; do
+        what=${case%-*} precision=${case##*-} long=${MATRIX-160}
+        case $what in
+            256 | 1024)
+                long=${LONG-260}
+                set -- "$program" --set nx="$what" --set ny="$what" --set nz=128 --schedule "${SCHEDULE-2_sweeps_9_5_words_every_2}"
+                for kernel in ${KERNELS-r_r_squared_z_rho_new q_sigma_p}; do set -- "$@" --kernel "$kernel"; done
+                ;;
+            # Formats are chosen before: auto takes them by prediction, and the search is for the kernel of one.
+            poisson7) set -- --kind "$what" --scale 0.1 --format "${FORMAT-sell_pattern/128}" ;;
+            *) set -- --kind "$what" --scale 0.1 --format "${FORMAT-csr}" ;;
+        esac
+        guided=$(tune "$case-guided" "$@" --precision "$precision" --budget "${SHORT-30}s")
+        exhaustive=$(tune "$case-exhaustive" "$@" --precision "$precision" --exhaustive --budget "${long}s")
+        kernels "$out/$case-guided.txt" > "$out/a"
+        kernels "$out/$case-exhaustive.txt" > "$out/b"
+        paste -d'|' "$out/a" "$out/b" | awk -F'|' -v case="$case" -v took="$guided and $exhaustive s" '
+            function us(text, part) { split(text, part, " "); return part[1] * (part[2] == "ms" ? 1000 : 1) }
+            { printf "| %s %s | %s and %s | %s | %s | %s | %s | %.3f | %s | %s; %s |\n", \
+                case, $1, $2, $8, $9, $10, $5, $11, us($5) / us($11), took, $6, $12 }'
+        sed -n 2p "$out/$case-exhaustive.txt"
+    done
+}
+
+measure "$@" 2>&1 | tee "$place/exhaustive.md"
+rm -rf "$KERNELWRIGHT_CACHE"
+tar -czf "$place/exhaustive.tar" -C "$place" exhaustive && rm -rf "$out"
