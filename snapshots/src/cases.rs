@@ -101,7 +101,7 @@ pub const AXES: [Axis; 22] = [
     axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
     axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
     axis(Target::Cuda, "pressure_correction", &[("carry", "false")]),
-    axis(Target::Cuda, "pressure_correction", &[("unroll", "2")]),
+    axis(Target::Cuda, "pressure_correction", &[("unroll", "4")]),
     axis(Target::Cuda, "pressure_correction", &[("staged", "false")]),
     axis(Target::Cuda, "pressure_correction", &[("rows", "1")]),
     axis(Target::Cuda, "pressure_correction", &[("early", "false")]),

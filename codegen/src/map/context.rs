@@ -100,6 +100,11 @@ impl<'a> Context<'a> {
         self.grid.axes[axis].size
     }
 
+    /// Words of four bytes, and registers, of a real.
+    pub(super) fn words(&self) -> u64 {
+        if self.options.precision == Element::F32 { 1 } else { 2 }
+    }
+
     /// Number of axes.
     pub(super) fn dims(&self) -> usize {
         self.grid.axes.len()

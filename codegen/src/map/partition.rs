@@ -27,7 +27,6 @@ use crate::kernel::{BufferId, Cmp, Element, Expr, LoopKind, MULTIPROCESSORS, Var
 use crate::kernel_verify::MAX_SHARED_BYTES;
 use crate::loops::{Store, Sum, Sweep, ValueId};
 pub(super) use shape::Shape;
-use shape::words;
 
 /// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes, or a little less.
 const REGISTERS: [u64; 3] = [1 << 16, 64, 80];
@@ -54,7 +53,7 @@ impl Arrays {
         let components = cx.grid.components;
         let solves = plan.solves.len() * components;
         let stored = plan.stores.iter().filter(|at| at.is_multiple_of(2)).count() * components;
-        let lanes = shape.columns * shape.segments * 4 * words(cx);
+        let lanes = shape.columns * shape.segments * 4 * cx.words();
         Arrays {
             kinds: [stored, solves, solves, solves],
             kept: plan.keeps.len() * components,
@@ -67,9 +66,9 @@ impl Arrays {
     /// the fastest axis that fit into registers stay there: a multiprocessor would not hold more lanes without them.
     fn shared(&self, cx: &Context, shape: Shape, axis: usize) -> u32 {
         let (kinds, most) = SHARED;
-        let held = (self.kinds.iter().sum::<usize>() + self.kept) as u64 * shape.levels * words(cx);
-        let stay = axis > 0 && words(cx) == 2 && held <= HELD;
-        let long = shape.levels * words(cx) >= LONG && !stay;
+        let held = (self.kinds.iter().sum::<usize>() + self.kept) as u64 * shape.levels * cx.words();
+        let stay = axis > 0 && cx.words() == 2 && held <= HELD;
+        let long = shape.levels * cx.words() >= LONG && !stay;
         cx.options.variant.shared.unwrap_or(if long && self.in_shared(kinds) <= most { kinds } else { 0 })
     }
 
@@ -87,7 +86,7 @@ impl Arrays {
             None => {
                 let [all, half, less] = REGISTERS;
                 let in_registers = self.kinds.iter().skip(shared as usize).sum::<usize>() + self.kept;
-                let words = in_registers as u64 * shape.levels * words(cx);
+                let words = in_registers as u64 * shape.levels * cx.words();
                 let lanes = shape.columns * shape.segments;
                 let rounds = |held: u64| blocks.div_ceil(MULTIPROCESSORS * held) * held;
                 let fits = [all / less / lanes, all / half / lanes].into_iter().filter(|&held| held > 1);

@@ -17,7 +17,7 @@ use super::fold;
 use super::images::{Piece, Place, images};
 use super::march::{self, Part};
 use super::position::{Coord, Position, side};
-use crate::kernel::{BufferId, Element, Expr, MULTIPROCESSORS, VarId};
+use crate::kernel::{BufferId, Expr, MULTIPROCESSORS, VarId};
 use crate::kernel_verify::STATIC_SHARED_BYTES;
 use crate::loops::{Sweep, ValueId, ValueKind};
 
@@ -119,7 +119,7 @@ impl Plan {
     }
 
     fn bytes(&self, cx: &Context) -> u64 {
-        let size = if cx.options.precision == Element::F32 { 4 } else { 8 };
+        let size = 4 * cx.words();
         let planes: i64 = self.staged.iter().map(|s| ring(s.1)).sum();
         (planes * self.plane()) as u64 * size
     }
@@ -152,7 +152,7 @@ impl Shape {
     /// vectors takes 38 us for 41 at 256 x 256 x 128 in f32, and 68 for 71 in f64.
     fn of(cx: &Context, sweep: &Sweep) -> Shape {
         let variant = &cx.options.variant;
-        let words = if cx.options.precision == Element::F32 { 1 } else { 2 };
+        let words = cx.words() as i64;
         let [x, y] = variant.lanes(cx.grid).map(i64::from);
         let [x, y] = if cx.dims() == 3 { [x, y] } else { [x * y, 1] };
         let many = MULTIPROCESSORS as i64 * (TOGETHER / 2) * (LIGHT_ROWS / words) * LONG as i64;
@@ -169,13 +169,13 @@ impl Shape {
 }
 
 /// Whether few numbers are read at a point, of vectors and of coefficients that have one there: then there are registers for
-/// more points at a time.
+/// more points at a time. A lane has half as many points in f64, so that twice as many numbers are few.
 pub(super) fn is_light(cx: &Context, sweep: &Sweep) -> bool {
     let vectors = sweep.values.iter().filter(|value| matches!(value.kind, ValueKind::Load(_))).count();
     let operator = cx.operator();
     let tables = operator.tables.iter().filter(|table| table.axes.len() == cx.dims()).count();
     let data = operator.data.iter().filter(|data| data.axes.len() == cx.dims()).count();
-    vectors * cx.grid.components + tables + data <= 2
+    vectors * cx.grid.components + tables + data <= 2 * cx.words() as usize
 }
 
 /// The loads a value consists of; none if there is more to it than pointwise arithmetic.

@@ -1,6 +1,5 @@
 //! How many lanes a line is split over, and how many lines a block has.
 
-use crate::kernel::Element;
 use crate::map::Target;
 use crate::map::context::Context;
 use crate::map::elimination::Solver;
@@ -55,11 +54,11 @@ impl Shape {
         if cx.options.target != Target::Cuda || n < 4 || !solvers.iter().all(Solver::is_tridiagonal) {
             return None;
         }
-        let most = if axis == 0 { MOST_SEGMENTS_OF_ROWS } else { MOST_LANES * 4 * words(cx) / SECTOR };
-        let longest = MOST_WORDS / words(cx);
+        let most = if axis == 0 { MOST_SEGMENTS_OF_ROWS } else { MOST_LANES * 4 * cx.words() / SECTOR };
+        let longest = MOST_WORDS / cx.words();
         let usual = match axis {
             0 => LEVELS_OF_ROWS,
-            _ if solvers.len() == 1 && words(cx) == 1 && cx.points >= HUGE => 2 * MOST_LEVELS,
+            _ if solvers.len() == 1 && cx.words() == 1 && cx.points >= HUGE => 2 * MOST_LEVELS,
             _ => MOST_LEVELS,
         };
         let wanted = match variant.segments {
@@ -99,7 +98,7 @@ fn side_by_side(cx: &Context, axis: usize, segments: u64, alone: bool) -> u64 {
     }
     let usual = match (axis, alone) {
         (0, _) => lines_of_rows(segments),
-        (_, true) if words(cx) == 2 => COLUMNS / 2,
+        (_, true) if cx.words() == 2 => COLUMNS / 2,
         (_, true) if cx.points >= HUGE => 2 * COLUMNS,
         _ => COLUMNS,
     };
@@ -122,14 +121,9 @@ fn lines_of_rows(segments: u64) -> u64 {
     (1..COLUMNS).find(fits).unwrap_or(COLUMNS)
 }
 
-/// Registers that a real takes.
-pub(super) fn words(cx: &Context) -> u64 {
-    if cx.options.precision == Element::F32 { 1 } else { 2 }
-}
-
 /// Points of a segment, if the variant does not say: as many as is usual, fewer in a small problem.
 fn levels(cx: &Context, usual: u64) -> u64 {
-    if cx.points / MOST_LEVELS >= MANY_LANES { usual } else { usual.min(FEW_WORDS / words(cx)) }
+    if cx.points / MOST_LEVELS >= MANY_LANES { usual } else { usual.min(FEW_WORDS / cx.words()) }
 }
 
 /// The number of segments with a point each, near the wanted one, and their length.
