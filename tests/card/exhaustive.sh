@@ -1,13 +1,15 @@
 #!/bin/sh
-# Holds the tuner's guided search against the exhaustive one on a card, kernel by kernel, and prints the rows of the table in
-# docs/performance.md: sweeps of pressure correction at two sizes in two precisions, and products of three matrices.
+# Holds the tuner's guided search against the exhaustive one, kernel by kernel, and prints the rows of the table in
+# docs/performance.md: sweeps of pressure correction at two sizes in two precisions, and products of three matrices in csr.
 # Usage: exhaustive.sh KERNELWRIGHT PROGRAMS OUT [CASE ...]
 #   KERNELWRIGHT  the command, built with --release
 #   PROGRAMS      folder with pressure_correction.kw
 #   OUT           folder for what is measured: exhaustive.md (what is printed) and exhaustive.tar (what each command printed and
 #                 every measurement, a line of JSON each); OUT/exhaustive is made anew, and taken away
-#   CASE          256-f32, 256-f64, 1024-f32, 1024-f64, or KIND-PRECISION of a matrix at 10 % of its size; else all
-# LONG is the seconds that an exhaustive search of sweeps may take (260), MATRIX of a product (160), SHORT a guided one (30).
+#   CASE          N-PRECISION for N x N x min(N/2, 128) points, or KIND-PRECISION of a matrix at 10 % of its size; without one, all
+#                 of the table
+# BACKEND is cuda or host; KERNELS are the kernels of pressure correction to search, FORMAT is the format of matrices. LONG is
+# the seconds that an exhaustive search of sweeps may take (260), MATRIX that of a product (160), SHORT a guided one (30).
 set -u
 command=$1 program=$2/pressure_correction.kw place=$3 out=$3/exhaustive
 shift 3
@@ -30,8 +32,8 @@ tune() {
     name=$1
     shift
     started=$(date +%s.%N)
-    KERNELWRIGHT_TUNED="$out/$name.store" "$command" tune "$@" --backend cuda > "$out/$name.txt" 2> "$out/$name.log" ||
-        tail -3 "$out/$name.log"
+    KERNELWRIGHT_TUNED="$out/$name.store" "$command" tune "$@" --backend "${BACKEND-cuda}" > "$out/$name.txt" 2> "$out/$name.log" ||
+        tail -3 "$out/$name.log" >&2
     echo "$started $(date +%s.%N)" | awk '{ printf "%.1f", $2 - $1 }'
 }
 
@@ -43,13 +45,11 @@ measure() {
     for case; do
         what=${case%-*} precision=${case##*-} long=${MATRIX-160}
         case $what in
-            256 | 1024)
-                long=${LONG-260}
-                set -- "$program" --set nx="$what" --set ny="$what" --set nz=128 --schedule "${SCHEDULE-2_sweeps_9_5_words_every_2}"
+            [0-9]*)
+                long=${LONG-260} levels=$((what / 2 < 128 ? what / 2 : 128))
+                set -- "$program" --set nx="$what" --set ny="$what" --set nz=$levels --schedule "${SCHEDULE-2_sweeps_9_5_words_every_2}"
                 for kernel in ${KERNELS-r_r_squared_z_rho_new q_sigma_p}; do set -- "$@" --kernel "$kernel"; done
                 ;;
-            # Formats are chosen before: auto takes them by prediction, and the search is for the kernel of one.
-            poisson7) set -- --kind "$what" --scale 0.1 --format "${FORMAT-sell_pattern/128}" ;;
             *) set -- --kind "$what" --scale 0.1 --format "${FORMAT-csr}" ;;
         esac
         guided=$(tune "$case-guided" "$@" --precision "$precision" --budget "${SHORT-30}s")
