@@ -94,6 +94,9 @@ fn readings(case: &Case, seed: u64) {
             let tiles = Variant { staged: Some(true), block: Some([8, 4]), chunk: Some(3), ..own };
             variants.push(Some(Variant { rows: Some(2), ..tiles.clone() }));
             variants.push(Some(Variant { early: false, block: Some([4, 8]), ..tiles.clone() }));
+            // What large grids have by themselves where little is read.
+            let few = Variant { block: Some([32, 1]), rows: Some(4), unroll: Some(2), chunk: Some(5), ..tiles.clone() };
+            variants.push(Some(few));
             variants.push(Some(Variant { block: Some([2, 16]), chunk: Some(64), unroll: Some(2), ..tiles }));
         } else {
             // Groups of rows, with rows left over in the last tile and within each.
