@@ -194,6 +194,22 @@ impl Expr {
     }
 }
 
+/// An expression whose operands are what `f` makes of them, in order.
+pub fn map_operands(e: &Expr, f: &mut impl FnMut(&Expr) -> Expr) -> Expr {
+    let mut of = |e: &Expr| Box::new(f(e));
+    match e {
+        Expr::Load(b, a) => Expr::Load(*b, of(a)),
+        Expr::Neg(a) => Expr::Neg(of(a)),
+        Expr::Not(a) => Expr::Not(of(a)),
+        Expr::Cast(ty, a) => Expr::Cast(*ty, of(a)),
+        Expr::Binary(op, a, b) => Expr::Binary(*op, of(a), of(b)),
+        Expr::Compare(op, a, b) => Expr::Compare(*op, of(a), of(b)),
+        Expr::Select(c, a, b) => Expr::Select(of(c), of(a), of(b)),
+        Expr::Call(function, args) => Expr::Call(*function, args.iter().map(f).collect()),
+        Expr::Real(..) | Expr::Int(_) | Expr::Bool(_) | Expr::Var(_) | Expr::Lane(_) | Expr::Block(_) => e.clone(),
+    }
+}
+
 /// Calls `f` for every statement, outer ones first.
 pub fn each_stmt(stmts: &[Stmt], f: &mut impl FnMut(&Stmt)) {
     for stmt in stmts {

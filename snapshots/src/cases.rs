@@ -96,7 +96,7 @@ const fn axis(target: Target, program: &'static str, set: &'static [(&'static st
 }
 
 /// Every axis of a [variant](kernelwright_codegen::map::Variant) once.
-pub const AXES: [Axis; 22] = [
+pub const AXES: [Axis; 23] = [
     axis(Target::Cuda, "poisson_3d", &[("block", "32x4")]),
     axis(Target::Cuda, "poisson_2d", &[("chunk", "4")]),
     axis(Target::Cuda, "poisson_2d", &[("resident", "4")]),
@@ -120,6 +120,7 @@ pub const AXES: [Axis; 22] = [
     axis(Target::Host, "poisson_3d", &[("tile", "5x3")]),
     axis(Target::Host, "poisson_2d", &[("unroll", "2"), ("tile", "5x1")]),
     axis(Target::Host, "poisson_2d", &[("width", "8")]),
+    axis(Target::Host, "pressure_correction", &[("staged", "false")]),
     axis(Target::Host, "pressure_correction", &[("simd", "16")]),
     axis(Target::Host, "pressure_correction", &[("ahead", "3")]),
 ];

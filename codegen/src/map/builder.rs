@@ -6,6 +6,8 @@
 //!   is computed before it. Loads stay inside the innermost conditional block (which may be what keeps them in
 //!   bounds), and loads from buffers that the kernel stores to stay where they are.
 
+mod spread;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold;
@@ -15,6 +17,8 @@ use crate::kernel::{
 };
 use crate::kernel_walk::{each_expr, each_stmt};
 use crate::module::Arg;
+
+pub(crate) use spread::Lines;
 
 /// A kernel under construction.
 pub(crate) struct Builder {
@@ -107,7 +111,8 @@ impl Builder {
         VarId(self.vars.len() - 1)
     }
 
-    fn depth(&self) -> usize {
+    /// Number of the innermost open block.
+    pub(crate) fn depth(&self) -> usize {
         self.blocks.len() - 1
     }
 
@@ -235,6 +240,12 @@ impl Builder {
         self.blocks.pop().expect("blocks are closed as often as opened").stmts
     }
 
+    /// Whether loads from a buffer may stand anywhere: the kernel does not store to it.
+    fn moves(&self, buffer: BufferId) -> bool {
+        let stored = || self.args.iter().any(|(arg, id)| *id == buffer && self.stored.contains(arg));
+        self.buffers[buffer.0].space == Space::Global && !stored()
+    }
+
     /// Depth at which a value may stand, and whether a second one may use it.
     fn placement(&self, value: &Expr) -> (usize, bool) {
         let conditional = self.blocks.iter().rposition(|b| b.conditional).unwrap_or(0);
@@ -246,8 +257,7 @@ impl Builder {
                 shareable &= !self.vars[v.0].mutable;
             }
             Expr::Load(b, index) => {
-                let buffer = &self.buffers[b.0];
-                if buffer.space != Space::Global || self.args.iter().any(|(a, id)| id == b && self.stored.contains(a)) {
+                if !self.moves(*b) {
                     shareable = false;
                 } else if !matches!(**index, Expr::Int(_)) {
                     level = level.max(conditional);

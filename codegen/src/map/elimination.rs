@@ -119,10 +119,10 @@ impl Mapper<'_, '_> {
         let name = self.eval.sweep.values[solution.0].name.clone();
         let letter = self.eval.cx.letters()[self.axis];
         self.enter(2 * number, kept);
-        let reach = self.reach(2 * number);
+        let (apart, reach) = (self.reach(2 * number, false), self.reach(2 * number, true));
         self.eval.b.comment(format!("{name}, forwards along {letter}"));
         for at in n - most..n {
-            self.row(at, reach, &|m| m.forward(&systems, number, right, kept, Some(at)))?;
+            self.row(at, apart, &|m| m.forward(&systems, number, right, kept, Some(at)))?;
         }
         self.rows(0, n - most, 1, reach, &|m| m.forward(&systems, number, right, kept, None))?;
         if most > 0 {
@@ -136,7 +136,7 @@ impl Mapper<'_, '_> {
             self.clear(&system.after)?;
         }
         self.enter(2 * number + 1, kept);
-        let reach = self.reach(2 * number + 1);
+        let reach = self.reach(2 * number + 1, true);
         self.eval.b.comment(format!("{name}, backwards"));
         for at in (n - most..n).rev() {
             self.row(at, reach, &|m| m.backward(&systems, number, solution, kept, Some(at)))?;

@@ -9,6 +9,7 @@ use super::MapError;
 use super::eval::Eval;
 use super::fold;
 use super::position::Position;
+use crate::couplings::terms;
 use crate::kernel::{Expr, VarId};
 use crate::math::{self, BinaryOp, Operator};
 
@@ -126,15 +127,39 @@ impl Eval<'_, '_> {
 
 /// Collects the factors of a product; whether its sign is turned.
 fn factors<'e>(e: &'e math::Expr, divides: bool, at: &'e Position, list: &mut Factors<'e>) -> bool {
+    let mut found = Vec::new();
+    let negative = flat(e, divides, &mut found);
+    list.extend(found.into_iter().map(|(e, divides)| (e, divides, at)));
+    negative
+}
+
+/// The factors of a product, whether each divides; whether the product's sign is turned.
+fn flat<'e>(e: &'e math::Expr, divides: bool, list: &mut Vec<(&'e math::Expr, bool)>) -> bool {
     match e {
-        math::Expr::Binary(BinaryOp::Mul, a, b) => factors(a, divides, at, list) ^ factors(b, divides, at, list),
-        math::Expr::Binary(BinaryOp::Div, a, b) => factors(a, divides, at, list) ^ factors(b, !divides, at, list),
-        math::Expr::Neg(a) => !factors(a, divides, at, list),
+        math::Expr::Binary(BinaryOp::Mul, a, b) => flat(a, divides, list) ^ flat(b, divides, list),
+        math::Expr::Binary(BinaryOp::Div, a, b) => flat(a, divides, list) ^ flat(b, !divides, list),
+        math::Expr::Neg(a) => !flat(a, divides, list),
         e => {
-            list.push((e, divides, at));
+            list.push((e, divides));
             false
         }
     }
+}
+
+/// Whether every coupling is a product of what changes along a line and what changes across it, along another axis: no
+/// factor does both, and none is read whole for a guard's sake (see [`Eval::product`]).
+pub(super) fn couplings_split(op: &Operator, line: usize, across: usize) -> bool {
+    let splits = |term: &math::Term| {
+        let mut list = Vec::new();
+        [Some(&term.coefficient), term.outer.as_ref()].into_iter().flatten().for_each(|e| {
+            flat(e, false, &mut list);
+        });
+        let along = |e: &math::Expr| depends(op, e, line);
+        let whole = term.flux.is_some() && list.iter().any(|f| f.1 || !is_plain(f.0));
+        let mixed = list.iter().any(|f| along(f.0) && (whole || depends(op, f.0, across)));
+        !mixed
+    };
+    (0..op.rows.len()).all(|c| terms(op, c).iter().all(splits))
 }
 
 /// Whether a coefficient changes along an axis.

@@ -8,9 +8,11 @@
 
 use std::collections::BTreeMap;
 
+use super::builder::Lines;
 use super::context::{Context, Made};
 use super::elimination::Solver;
 use super::eval::{Eval, Guarding, Kept, load_at};
+use super::factors::couplings_split;
 use super::fence;
 use super::fold;
 use super::lead;
@@ -82,7 +84,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: SweepId, axis: usize) -> Result<Ma
     );
     lead::open(&mut eval, lane.clone(), count, blocks.count())?;
     let sums = Accumulators::declare(&mut eval);
-    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks, piece: None };
+    let mut mapper = Mapper { eval, axis, others, plan, solvers, sums, lanes, host, blocks, piece: None, walk: None };
     mapper.lines()?;
     let Mapper { mut eval, sums, blocks, .. } = mapper;
     sums.finish(&mut eval.b, &mut places, lane.clone(), count, blocks.number());
@@ -242,6 +244,8 @@ pub(super) struct Mapper<'a, 'c> {
     blocks: Blocks,
     /// Lines of the block that loops go through, from and to; none for all.
     pub(super) piece: Option<(Expr, Expr)>,
+    /// Depth of the block of the walk along the line, inside one.
+    walk: Option<usize>,
 }
 
 impl Mapper<'_, '_> {
@@ -318,14 +322,15 @@ impl Mapper<'_, '_> {
     }
 
     /// How far what a loop evaluates reaches along the axis of the block's lines, down and up; to be asked after
-    /// [`Mapper::enter`].
-    pub(super) fn reach(&self, at: usize) -> (i64, i64) {
+    /// [`Mapper::enter`]. On a walk, what of the operator's row is the same along the line is formed before it.
+    pub(super) fn reach(&self, at: usize, walks: bool) -> (i64, i64) {
         let (cx, sweep) = (self.eval.cx, self.eval.sweep);
         if !self.host || self.others.first() != Some(&0) {
             return (0, 0);
         }
         let values = reach_of_values(cx, sweep, &|v| self.eval.kept.contains_key(&v));
-        let eliminated = if at.is_multiple_of(2) { reach_of_row(cx) } else { (0, 0) };
+        let formed = walks && couplings_split(cx.operator(), self.axis, 0);
+        let eliminated = if at.is_multiple_of(2) && !formed { reach_of_row(cx) } else { (0, 0) };
         self.plan.roots(sweep, at).into_iter().fold(eliminated, |mut all, v| {
             widen(&mut all, values[v.0]);
             all
@@ -367,7 +372,9 @@ impl Mapper<'_, '_> {
         let k = self.eval.open_loop(name);
         self.eval.frame.know(k, if step > 0 { (from, to - 1) } else { (to + 1, from) });
         self.eval.frame.own[self.axis] = k;
+        self.walk = Some(self.eval.b.depth());
         self.step_asking(k, step, |m| m.parts(reach, f))?;
+        self.walk = None;
         let (from, to) = (self.bound(from), self.bound(to));
         // Left alone, a compiler unrolls even long loops over arrays of known size, to have the arrays in registers that
         // there are not.
@@ -415,6 +422,11 @@ impl Mapper<'_, '_> {
         self.eval.arrays.lane = Some(fold::var(lane));
         self.eval.arrays.line = Some(self.line());
         f(self)?;
+        if let Some(walk) = self.walk {
+            let (count, most) = self.line_count();
+            let element = self.eval.cx.options.precision;
+            self.eval.b.spread(&Lines { line: lane, count, most: most as u64, walk, element });
+        }
         let kind = self.sums.simd();
         self.eval.close_loop(lane, from, to, 1, kind);
         Ok(())

@@ -174,6 +174,17 @@ pub(super) fn beside(cx: &Context, sweep: &Sweep) -> Result<BTreeMap<Part, BTree
     Ok(rehearsed(cx, sweep, &[], true)?.tile.take_record())
 }
 
+/// Offsets from the own point at which values are read, where one is read beside the own column.
+pub(super) fn around(cx: &Context, sweep: &Sweep) -> Result<BTreeMap<Part, BTreeSet<[i64; 3]>>, MapError> {
+    let Eval { tile, march, .. } = rehearsed(cx, sweep, &[], true)?;
+    let mut around = tile.take_record();
+    for (part, offsets) in &mut around {
+        let own = march.asked.get(part).into_iter().flatten();
+        offsets.extend(own.map(|&level| [0, 0, level]).chain([[0; 3]]));
+    }
+    Ok(around)
+}
+
 fn rehearsed<'a, 'c>(
     cx: &'c Context<'a>,
     sweep: &'a Sweep,

@@ -5,7 +5,7 @@
 //! boundary rule is resolved from the ranges, and no test remains that cannot fail. What is bound to a name goes to the
 //! outermost block where it is known ([`builder`]), so nothing is hoisted by hand.
 //!
-//! Modules in reading order: [`point`] (with [`march`], and [`staged`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`], [`fence`] and [`lead`]
+//! Modules in reading order: [`point`] (with [`march`], and [`staged`] or [`held`] with its [`tile`]) and [`line`] (with [`line_plan`]) lay a sweep out over lanes, blocks and loops; [`sums`], [`fence`] and [`lead`]
 //! finish reductions; on rows of a matrix, [`matrix`] lays a sweep out, [`slots`] walks a row, slot by slot or in [`groups`], [`balanced`] cuts products by entries, tile after tile in [`cut`]; [`setup`] evaluates tables; [`eval`], [`rows`], [`reading`], [`coefficients`], [`position`] and [`images`]
 //! evaluate; [`landing`], [`factors`] and [`elimination`] build and solve the systems along lines, [`partition`] and [`separators`] solve them with several lanes a line; [`builder`], [`fold`], [`tidy`] and
 //! [`names`] write kernels.
@@ -23,6 +23,7 @@ mod factors;
 mod fence;
 pub(crate) mod fold;
 mod groups;
+mod held;
 mod images;
 mod landing;
 mod lead;

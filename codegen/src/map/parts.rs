@@ -78,7 +78,8 @@ impl Variant {
             }
             (Target::Cuda, Work::Rows) => cuda_rows(size(0), space.rows().map(|rows| &rows.layout)),
             (Target::Cuda, Work::Fence) => vec![Part::new("fence_lanes", ["auto", "64", "128", "256", "512", "1024"])],
-            (Target::Host, Work::Point | Work::Plain) => host_point(dims, [size(1), size(2)], precision),
+            (Target::Host, Work::Point) => host_point(dims, [size(1), size(2)], precision, true),
+            (Target::Host, Work::Plain) => host_point(dims, [size(1), size(2)], precision, false),
             (Target::Host, Work::Line(axis)) => {
                 let first = (0..dims).find(|other| *other != axis).map_or(1, size);
                 vec![
@@ -102,7 +103,7 @@ impl Variant {
         match (work, key) {
             (Work::Point | Work::Plain | Work::Rows, "resident") => self.resident.is_none_or(|n| u64::from(n) <= most),
             (Work::Point | Work::Plain, "unroll") if target == Target::Host => {
-                u64::from(self.unroll.unwrap_or(1)) <= self.tile[0]
+                self.tile.is_none_or(|tile| u64::from(self.unroll.unwrap_or(1)) <= tile[0])
             }
             (Work::Point | Work::Plain, "unroll") => walks,
             (Work::Point, "staged") => walks,
@@ -235,18 +236,26 @@ fn cuda_rows(n: u64, layout: Option<&Layout>) -> Vec<Part> {
     ]
 }
 
-fn host_point(dims: usize, n: [u64; 2], precision: Element) -> Vec<Part> {
+fn host_point(dims: usize, n: [u64; 2], precision: Element, neighbours: bool) -> Vec<Part> {
     let rows = |n: u64| powers(1, 256).into_iter().filter(move |rows| *rows < 2 * n);
+    let auto = std::iter::once("auto".to_string());
     let tiles = match dims {
         1 => return vec![widths(precision)],
-        2 => Part::new("tile", rows(n[0]).map(|y| format!("{y}x1"))),
+        2 => Part::new("tile", auto.chain(rows(n[0]).map(|y| format!("{y}x1")))),
         _ => {
-            let tiles = rows(n[0]).filter(|y| *y >= 2).flat_map(|y| [1, 2, 4, 8].map(|z| (y, z)));
-            Part::new("tile", tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}")))
+            // Planes that are held want long walks.
+            let walks: &[u64] = if neighbours { &[1, 2, 4, 8, 32, 64, 128] } else { &[1, 2, 4, 8] };
+            let tiles = rows(n[0]).filter(|y| *y >= 2).flat_map(|y| walks.iter().map(move |z| (y, *z)));
+            let tiles = tiles.filter(|(_, z)| *z < 2 * n[1]).map(|(y, z)| format!("{y}x{z}"));
+            Part::new("tile", auto.chain(tiles))
         }
     };
     let together = [2, 4].into_iter().filter(|rows| *rows <= n[0]);
-    vec![tiles, Part::new("unroll", or_auto(together)), widths(precision)]
+    let mut parts = vec![tiles, Part::new("unroll", or_auto(together)), widths(precision)];
+    if neighbours {
+        parts.push(Part::new("staged", ["auto", "true", "false"]));
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -331,6 +340,7 @@ mod tests {
         assert!(!matters(&variant, "resident"));
         let mut host = Variant::for_space(Target::Host, &grid(&[64, 2, 64]));
         assert!(host.matters("unroll", Target::Host, Work::Point));
+        host.set("tile", "2x1").expect("a pair");
         host.set("unroll", "4").expect("a number");
         assert!(!host.matters("unroll", Target::Host, Work::Point), "a tile has two rows");
     }

@@ -7,6 +7,7 @@ use super::context::{Context, Made};
 use super::eval::{Eval, Guarding, largest};
 use super::fence;
 use super::fold;
+use super::held;
 use super::lead;
 use super::march::{self, Carry};
 use super::staged;
@@ -233,8 +234,11 @@ pub(super) fn inside(
 
 /// A tile of rows a block.
 fn host(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
+    if let Some(made) = held::kernel(cx, sweep)? {
+        return Ok(made);
+    }
     let dims = cx.dims();
-    let tile = cx.options.variant.tile;
+    let tile = cx.options.variant.tile_of(cx.grid);
     // A single row is cut into pieces long enough to be worth a call.
     let piece = cx.size(0).div_ceil(64).max(2048);
     let blocks = Blocks::new(match dims {
@@ -260,7 +264,7 @@ fn host(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
 /// Loops over the tile's range of an axis, then over those below it.
 fn rows(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, axis: usize) -> Result<(), MapError> {
     let cx = eval.cx;
-    let (letter, chunk) = (cx.letters()[axis], cx.options.variant.tile[axis - 1].min(cx.size(axis)));
+    let (letter, chunk) = (cx.letters()[axis], cx.options.variant.tile_of(cx.grid)[axis - 1].min(cx.size(axis)));
     let first = eval.b.bind(&format!("first_{letter}"), fold::mul(blocks.tile(axis - 1), fold::int(chunk as i64)));
     let end = end_of(eval, axis, first.clone(), chunk, &format!("end_{letter}"));
     if axis == 1 {
@@ -315,29 +319,51 @@ fn each_row(eval: &mut Eval, sums: &Accumulators, (first, end): (Expr, Expr), to
     Ok(())
 }
 
-/// The points `from..to` of a group of rows: the two ends, where readings may leave the grid, and the middle.
+/// The points `from..to` of a group of rows.
 fn row(eval: &mut Eval, sums: &Accumulators, group: &[VarId], from: Expr, to: Expr) -> Result<(), MapError> {
+    let reach = reach_of_sweep(eval.cx, eval.sweep);
+    cut(eval, reach, from, to, &mut |eval, piece| part(eval, sums, group, piece))
+}
+
+/// A piece of a row: its name, which values its index has, and its bounds.
+pub(super) struct Piece {
+    pub(super) name: String,
+    pub(super) range: (i64, i64),
+    pub(super) from: Expr,
+    pub(super) to: Expr,
+    /// Long enough for vectors.
+    pub(super) simd: bool,
+}
+
+/// Cuts the points `from..to` of a row: the two ends, where readings may leave the grid, and the middle.
+pub(super) fn cut(
+    eval: &mut Eval,
+    (below, above): (i64, i64),
+    from: Expr,
+    to: Expr,
+    each: &mut dyn FnMut(&mut Eval, Piece) -> Result<(), MapError>,
+) -> Result<(), MapError> {
     let n = eval.cx.size(0) as i64;
     let letter = eval.cx.letters()[0];
-    let (below, above) = reach_of_sweep(eval.cx, eval.sweep);
+    let piece = |name: String, range, (from, to), simd| Piece { name, range, from, to, simd };
     if below == 0 && above == 0 || below + above >= n {
-        return part(eval, sums, group, letter, (0, n - 1), (from, to), true);
+        return each(eval, piece(letter.to_string(), (0, n - 1), (from, to), true));
     }
     let size = fold::var(eval.frame.sizes[0]);
     let first = if below > 0 { clipped_above(from.clone(), below) } else { from.clone() };
     let last = if above > 0 { clipped_below(to.clone(), &size, above) } else { to.clone() };
     if below > 0 {
         let end = if from == fold::int(0) { fold::int(below) } else { fold::min(to.clone(), fold::int(below)) };
-        part(eval, sums, group, &format!("{letter}_low"), (0, below - 1), (from.clone(), end), false)?;
+        each(eval, piece(format!("{letter}_low"), (0, below - 1), (from.clone(), end), false))?;
     }
-    part(eval, sums, group, letter, (below, n - 1 - above), (first.clone(), last.clone()), true)?;
+    each(eval, piece(letter.to_string(), (below, n - 1 - above), (first, last.clone()), true))?;
     if above > 0 {
         let start = if from == fold::int(0) {
             last
         } else {
             fold::binary(crate::kernel::Op::Max, from, fold::sub(size, fold::int(above)))
         };
-        part(eval, sums, group, &format!("{letter}_high"), (n - above, n - 1), (start, to), false)?;
+        each(eval, piece(format!("{letter}_high"), (n - above, n - 1), (start, to), false))?;
     }
     Ok(())
 }
@@ -361,12 +387,9 @@ fn part(
     eval: &mut Eval,
     sums: &Accumulators,
     group: &[VarId],
-    name: &str,
-    range: (i64, i64),
-    (from, to): (Expr, Expr),
-    simd: bool,
+    Piece { name, range, from, to, simd }: Piece,
 ) -> Result<(), MapError> {
-    let i = eval.open_loop(name);
+    let i = eval.open_loop(&name);
     eval.frame.know(i, range);
     eval.frame.own[0] = i;
     match group {
@@ -384,7 +407,7 @@ fn part(
 }
 
 /// How far a sweep's readings go from its point along the first axis, down and up.
-fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
+pub(super) fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
     reach_of_values(cx, sweep, &|_| false).into_iter().fold((0, 0), |mut all, own| {
         widen(&mut all, own);
         all

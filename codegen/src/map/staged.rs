@@ -17,7 +17,7 @@ use super::point::{Blocks, end_of, grid_fits};
 use super::position::{Coord, Position};
 use super::reading::Landed;
 use super::sums::{Accumulators, Places};
-use super::tile::{LONG, Plan, Staged, Tile, is_light, leaves, ring};
+use super::tile::{LONG, Plan, Staged, Tile, is_light, leaves};
 use crate::kernel::{Cmp, Expr, LoopKind, MULTIPROCESSORS, Scope, Space, Stmt, VarId};
 use crate::loops::{Sweep, ValueId};
 
@@ -45,7 +45,7 @@ pub(super) fn kernel(cx: &mut Context, sweep: &Sweep, plan: Plan) -> Result<Opti
     let sums = Accumulators::declare(&mut eval);
     let staged = plan.staged.iter().map(|&(part, levels)| {
         let name = format!("{}_tile", sweep.values[part.0.0].name);
-        let extent = (ring(levels) * plan.plane()) as u64;
+        let extent = (plan.ring(levels) * plan.plane()) as u64;
         Staged { part, levels, buffer: eval.b.local(&name, Space::Shared, cx.options.precision, extent) }
     });
     let staged: Vec<Staged> = staged.collect();

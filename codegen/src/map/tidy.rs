@@ -162,7 +162,7 @@ fn edit(e: &mut Expr, f: &mut impl FnMut(&mut Expr)) {
 }
 
 /// Expressions of a statement itself.
-fn own_exprs_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
+pub(crate) fn own_exprs_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
     match stmt {
         Stmt::Let(_, e) | Stmt::Declare(_, e) | Stmt::Assign(_, e) | Stmt::ExitIf(e) => f(e),
         Stmt::Store { index, value, .. } | Stmt::AtomicAdd { index, value, .. } => {
@@ -233,7 +233,7 @@ fn each_expr(body: &[Stmt], f: &mut impl FnMut(&Expr)) {
 }
 
 /// Applies `f` to all statements.
-fn each_stmt_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
+pub(crate) fn each_stmt_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
     for stmt in body {
         f(stmt);
         match stmt {

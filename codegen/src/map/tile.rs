@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::MapError;
 use super::context::Context;
-use super::eval::{Eval, load_at};
+use super::eval::{Eval, Guarding, Key, load_at};
 use super::fold;
 use super::images::{Piece, Place, images};
 use super::march::{self, Part};
@@ -25,7 +25,7 @@ use crate::loops::{Sweep, ValueId, ValueKind};
 const MOST_ROUNDS: i64 = 4;
 
 /// Which values stand in tiles, and the shape of these.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Plan {
     /// Components of values, each with the levels from the own point at which it is read beside the column.
     pub(super) staged: Vec<(Part, (i64, i64))>,
@@ -39,6 +39,10 @@ pub(super) struct Plan {
     pub(super) reach: [i64; 2],
     /// Whether columns displaced along both axes are read.
     pub(super) corners: bool,
+    /// Elements of a row of a plane before the first point of the block.
+    pub(super) pad: i64,
+    /// Planes of a value beyond those that are read at a time.
+    spare: i64,
 }
 
 impl Plan {
@@ -49,16 +53,22 @@ impl Plan {
             return Ok(None);
         }
         let Shape { lanes, rows, together } = Shape::of(cx, sweep);
-        let mut plan = Plan { staged: Vec::new(), lanes, rows, together, reach: [0, 0], corners: false };
+        let mut plan = Plan { lanes, rows, together, spare: 1, ..Plan::default() };
         let always = variant.staged == Some(true);
         for (part, asked) in march::beside(cx, sweep)? {
             if leaves(sweep, part.0).is_some() && (always || plan.pays(&asked)) {
                 plan.add(part, &asked);
             }
         }
+        plan.pad = plan.reach[0];
         // Several blocks share a multiprocessor.
         let fits = !plan.staged.is_empty() && plan.rounds() <= MOST_ROUNDS && plan.bytes(cx) <= STATIC_SHARED_BYTES;
         Ok(fits.then_some(plan))
+    }
+
+    /// A plan without values for a block of whole rows, on one lane: a step fills a plane and then reads it.
+    pub(super) fn rows(points: i64, pad: i64) -> Plan {
+        Plan { lanes: [points, 1], rows: 1, pad, ..Plan::default() }
     }
 
     /// Whether a tile lets a value's vectors be read less often: once for each point of tile and halo, against once for
@@ -67,12 +77,13 @@ impl Plan {
         let mut alone = self.clone();
         alone.staged.clear();
         alone.add((ValueId(0), 0), asked);
+        alone.pad = alone.reach[0];
         let rows: BTreeSet<(i64, i64)> = asked.iter().map(|o| (o[1], o[2])).chain([(0, 0)]).collect();
         let points = self.lanes[0] * self.lanes[1] * self.rows;
         points + alone.halo() < rows.len() as i64 * points && rows.iter().any(|r| r.0 != 0)
     }
 
-    fn add(&mut self, part: Part, asked: &BTreeSet<[i64; 3]>) {
+    pub(super) fn add(&mut self, part: Part, asked: &BTreeSet<[i64; 3]>) {
         let levels = || asked.iter().map(|o| o[2]);
         self.staged.push((part, (levels().min().unwrap_or(0), levels().max().unwrap_or(0))));
         for offset in asked {
@@ -89,7 +100,7 @@ impl Plan {
 
     /// Length of a row of a plane.
     pub(super) fn width(&self) -> i64 {
-        self.extent(0) + 2 * self.reach[0]
+        self.extent(0) + 2 * self.pad
     }
 
     /// Points of a row of the halo above or below the block.
@@ -118,16 +129,21 @@ impl Plan {
         self.width() * (self.extent(1) + 2 * self.reach[1])
     }
 
-    fn bytes(&self, cx: &Context) -> u64 {
-        let size = 4 * cx.words();
-        let planes: i64 = self.staged.iter().map(|s| ring(s.1)).sum();
-        (planes * self.plane()) as u64 * size
+    /// Bytes of all planes.
+    pub(super) fn bytes(&self, cx: &Context) -> u64 {
+        self.bytes_of_row(cx) * (self.plane() / self.width()) as u64
     }
-}
 
-/// Planes of a value read at these levels.
-pub(super) fn ring((low, high): (i64, i64)) -> i64 {
-    high - low + 2
+    /// Bytes of a row of all planes.
+    pub(super) fn bytes_of_row(&self, cx: &Context) -> u64 {
+        let planes: i64 = self.staged.iter().map(|s| self.ring(s.1)).sum();
+        (planes * self.width()) as u64 * cx.options.precision.bytes()
+    }
+
+    /// Planes of a value read at these levels.
+    pub(super) fn ring(&self, (low, high): (i64, i64)) -> i64 {
+        high - low + 1 + self.spare
+    }
 }
 
 /// Points along the second axis that a lane has: their loads are on their way together.
@@ -260,12 +276,17 @@ impl Tile {
 
     /// Index of the own plane's place of a value, at a level.
     pub(super) fn index(&self, staged: &Staged, level: i64, place: Expr) -> Expr {
+        fold::add(self.plane(staged, level), place)
+    }
+
+    /// Index of the plane of a value at a level.
+    pub(super) fn plane(&self, staged: &Staged, level: i64) -> Expr {
         let (Some(plan), Some(step)) = (&self.plan, &self.step) else {
-            return place;
+            return fold::int(0);
         };
         let turn = fold::add(step.clone(), fold::int(level - staged.levels.0));
-        let turn = fold::rem(turn, fold::int(ring(staged.levels)));
-        fold::add(fold::mul(turn, fold::int(plan.plane())), place)
+        let turn = fold::rem(turn, fold::int(plan.ring(staged.levels)));
+        fold::mul(turn, fold::int(plan.plane()))
     }
 
     /// A value that is in a plane at an offset.
@@ -298,15 +319,29 @@ impl Eval<'_, '_> {
         let [x, y, level] = offset;
         let staged = self.tile.find(part, offset)?.clone();
         let width = self.tile.plan.as_ref()?.width();
-        let index = self.tile.index(&staged, level, self.tile.place.clone()?);
         let mut at = self.frame.here();
         let last = at.coords.len() - 1;
         for (axis, coord) in at.coords.iter_mut().enumerate() {
             coord.off = if axis == last { level } else { [x, y][axis] };
         }
+        let mut plane = self.tile.plane(&staged, level);
+        let own = Key::Value(part.0.0, part.1, at.clone());
+        let private = self.guarding == Guarding::Clamp;
+        if private {
+            if let Some(Some(known)) = self.recall(&own) {
+                return Some(known);
+            }
+            // The same for whole rows.
+            plane = self.b.bind("plane", plane);
+        }
+        let index = fold::add(plane, self.tile.place.clone()?);
         let name = self.value_name(part.0, part.1, &at);
         let value = load_at(staged.buffer, fold::add(index, fold::int(x + width * y)));
-        Some(fold::var(self.b.bind_here(&name, value)))
+        let value = fold::var(self.b.bind_here(&name, value));
+        if private {
+            self.remember(own, Some(value.clone()));
+        }
+        Some(value)
     }
 
     /// A reading, which may leave the grid, from planes and what the lane carries: what is left to resolve is where it

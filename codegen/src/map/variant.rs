@@ -21,7 +21,7 @@ pub struct Variant {
     /// together; none is one.
     pub unroll: Option<u32>,
     /// CUDA, point sweeps: values read at neighbours beside the walk stand in tiles in shared memory; none where that
-    /// saves readings.
+    /// saves readings. Host: they are held in planes around the tile; none where they have to be computed.
     pub staged: Option<bool>,
     /// CUDA, with tiles: points of the second axis that a lane has; none is two, or leaves it to how much is read.
     pub rows: Option<u32>,
@@ -46,8 +46,9 @@ pub struct Variant {
     pub vector: u32,
     /// CUDA, point sweeps: blocks that a multiprocessor should hold; 0 sets no limit, nor does none without tiles.
     pub resident: Option<u32>,
-    /// Host: points of the second and third axis in a block.
-    pub tile: [u64; 2],
+    /// Host: points of the second and third axis in a block; none leaves it to the grid, and to the size of what a block
+    /// holds.
+    pub tile: Option<[u64; 2]>,
     /// Host: iterations of a vector loop that should run side by side, a power of two; none leaves it to the compiler.
     pub width: Option<u32>,
     /// Host, line sweeps: lines that an inner loop advances together at most; fewer where their arrays would leave the
@@ -110,7 +111,6 @@ const ENOUGH_TILES: u64 = 128;
 impl Variant {
     /// Sensible shapes for a grid.
     pub fn for_grid(target: Target, grid: &Grid) -> Variant {
-        let size = |axis: usize| grid.axes.get(axis).map_or(1, |a| a.size);
         Variant {
             block: None,
             chunk: None,
@@ -127,7 +127,7 @@ impl Variant {
             reciprocal: true,
             vector: 1,
             resident: None,
-            tile: tile(target, size(1), size(2)),
+            tile: (target == Target::Cuda).then_some([1, 1]),
             width: None,
             simd: 256,
             ahead: None,
@@ -189,6 +189,12 @@ impl Variant {
         walked.div_ceil(chunks).clamp(least, MOST_POINTS)
     }
 
+    /// Points of the second and third axis in a block of the host that holds no planes.
+    pub fn tile_of(&self, grid: &Grid) -> [u64; 2] {
+        let size = |axis: usize| grid.axes.get(axis).map_or(1, |axis| axis.size);
+        self.tile.unwrap_or_else(|| tile(size(1), size(2)))
+    }
+
     /// Passes over rows of a matrix that a block makes.
     pub(super) fn passes(&self) -> u64 {
         self.chunk.unwrap_or(1)
@@ -212,7 +218,7 @@ impl Variant {
             "reciprocal" => self.reciprocal = number(key, value)?,
             "vector" => self.vector = number(key, value)?,
             "resident" => self.resident = optional(key, value)?,
-            "tile" => self.tile = pair(key, value)?,
+            "tile" => self.tile = if value.trim() == "auto" { None } else { Some(pair(key, value)?) },
             "width" => self.width = optional(key, value)?,
             "simd" => self.simd = number(key, value)?,
             "ahead" => self.ahead = optional(key, value)?,
@@ -258,7 +264,7 @@ impl Variant {
             ("reciprocal", self.reciprocal.to_string()),
             ("vector", self.vector.to_string()),
             ("resident", auto(self.resident)),
-            ("tile", format!("{}x{}", self.tile[0], self.tile[1])),
+            ("tile", self.tile.map_or("auto".to_string(), |[y, z]| format!("{y}x{z}"))),
             ("width", auto(self.width)),
             ("simd", self.simd.to_string()),
             ("ahead", auto(self.ahead)),
@@ -321,7 +327,7 @@ impl Variant {
         if self.row_strips.is_some_and(|n| n > 64) {
             return Err(MapError::Variant("a lane reads at most 64 entries of a strip".into()));
         }
-        if self.chunk == Some(0) || self.simd == 0 || self.tile.contains(&0) {
+        if self.chunk == Some(0) || self.simd == 0 || self.tile.is_some_and(|tile| tile.contains(&0)) {
             return Err(MapError::Variant("a chunk or tile is empty".into()));
         }
         Ok(())
@@ -383,10 +389,7 @@ fn block(n0: u64, n1: u64) -> [u32; 2] {
 }
 
 /// Rows of a block: few enough for all cores, many enough to be worth a call.
-fn tile(target: Target, n1: u64, n2: u64) -> [u64; 2] {
-    if target == Target::Cuda {
-        return [1, 1];
-    }
+fn tile(n1: u64, n2: u64) -> [u64; 2] {
     let rows = (n1 * n2).div_ceil(ENOUGH_TILES).clamp(1, 256);
     if n2 > 1 { [rows.min(n1), (rows / n1).clamp(1, n2)] } else { [rows.min(n1), 1] }
 }
@@ -404,7 +407,7 @@ mod tests {
         for (key, value) in [("block", "16x2"), ("segments", "8"), ("resident", "3"), ("tile", "5")] {
             odd.set(key, value).expect("a key with a value of its kind");
         }
-        assert_eq!((odd.block, odd.segments, odd.tile), (Some([16, 2]), Some(8), [5, 1]));
+        assert_eq!((odd.block, odd.segments, odd.tile), (Some([16, 2]), Some(8), Some([5, 1])));
         let mut read = Variant::for_grid(Target::Host, &grid);
         for part in odd.to_string().split(' ') {
             let (key, value) = part.split_once('=').expect("parts are key=value");

@@ -34,6 +34,16 @@ fn reshape(variant: &mut Variant) {
     *variant = Variant { fence, segments, shared, ..tiles };
 }
 
+/// What is read at neighbours in planes of small tiles.
+fn hold(variant: &mut Variant) {
+    (variant.staged, variant.tile) = (Some(true), Some([2, 3]));
+}
+
+/// Nothing in planes.
+fn read_directly(variant: &mut Variant) {
+    variant.staged = Some(false);
+}
+
 /// Sums finished by the sweeps that follow, where that can be.
 fn lead(variant: &mut Variant) {
     variant.fence = Some(Finish::Next);
@@ -47,7 +57,7 @@ fn agree(text: &str) -> usize {
     let expected = Machine::new(&plans[0].program, Target::Host).run();
     for (number, plan) in plans.iter().enumerate() {
         for target in [Target::Host, Target::Cuda] {
-            let shape: fn(&mut Variant) = [|_: &mut Variant| {}, reshape, lead][number % 3];
+            let shape: fn(&mut Variant) = [|_: &mut Variant| {}, reshape, lead, hold, read_directly][number % 5];
             let found = Machine::with_matrix(&plan.program, target, None, shape).run();
             let wrong = found.solution.iter().zip(&expected.solution).filter(|(a, b)| a != b).count();
             let name = &plan.schedule.name;

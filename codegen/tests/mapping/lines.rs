@@ -1,6 +1,6 @@
 //! Sweeps that solve along lines.
 
-use kernelwright_codegen::kernel::{Element, Kernel, Stmt};
+use kernelwright_codegen::kernel::{Element, Kernel, LoopKind, Stmt};
 use kernelwright_codegen::kernel_walk::each_stmt;
 use kernelwright_codegen::loops::*;
 use kernelwright_codegen::map::{Target, Variant};
@@ -131,6 +131,41 @@ fn columns_that_ask_ahead() {
             each_stmt(&kernel.body, &mut |s| asked += usize::from(matches!(s, Stmt::Prefetch { .. })));
             assert_eq!(asked > 0, u64::from(ahead) < sizes[2], "{sizes:?}");
         }
+    }
+}
+
+/// What couplings have in common along a line is formed once a block of lines; the walk needs no other loop at its ends.
+#[test]
+fn couplings_are_formed_before_the_walk() {
+    for rule in ["no_flux", "dirichlet(1)", "periodic"] {
+        let text = format!(
+            "operator shell {{
+    grid cells [i: nx, j: ny, k: nz];
+    let c[k+1/2] = 2 + sin(k);
+    let t[k] = 3 + cos(k);
+    let area = 2 + sin(i + 2*j);
+    let edge[i+1/2] = 3 + cos(2*i - j);
+    flux X[i+1/2] = t*edge*(u[i+1] - u);
+    flux Z[k+1/2] = area*c*(u[k+1] - u);
+    apply u => area*t*u - div(X) - 0.5*div(Z);
+    boundary i: {rule};
+    boundary j, k: no_flux;
+}}
+problem main {{ operator shell(nx = 40, ny = 2, nz = 7); rhs random(seed = 1); solver richardson; iterations 3; }}
+"
+        );
+        let kernel = one_solve(&dominant(Case::parse(&text, 1)), 5, 2, Target::Host, Element::F64, None);
+        let by_line = kernel.buffers.iter().filter(|buffer| buffer.name.contains("_by_line"));
+        assert_eq!(by_line.count(), 2, "{rule}: a line's sum of couplings across, and its coupling along");
+        let mut walks = 0;
+        each_stmt(&kernel.body, &mut |s| {
+            if let Stmt::For { kind: LoopKind::Simd(_), body, .. } = s {
+                let eliminates =
+                    |s: &Stmt| s.stores_to().is_some_and(|b| kernel.buffers[b.0].name.starts_with("upper"));
+                walks += usize::from(body.iter().any(eliminates));
+            }
+        });
+        assert_eq!(walks, 1, "{rule}");
     }
 }
 

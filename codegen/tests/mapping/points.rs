@@ -87,7 +87,7 @@ fn readings(case: &Case, seed: u64) {
     let largest = q.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     for (target, precision) in ENGINES {
         let own = Variant::for_grid(target, case.grid());
-        let small = Variant { chunk: Some(2), block: Some([32, 1]), tile: [2, 1], ..own.clone() };
+        let small = Variant { chunk: Some(2), block: Some([32, 1]), tile: Some([2, 1]), ..own.clone() };
         let afresh = Variant { chunk: Some(3), carry: false, unroll: Some(2), ..own.clone() };
         let mut variants = vec![None, Some(small), Some(afresh)];
         if target == Target::Cuda {
@@ -100,9 +100,14 @@ fn readings(case: &Case, seed: u64) {
             variants.push(Some(Variant { block: Some([2, 16]), chunk: Some(64), unroll: Some(2), ..tiles }));
         } else {
             // Groups of rows, with rows left over in the last tile and within each.
-            let groups = Variant { tile: [5, 2], unroll: Some(2), width: Some(8), ..own };
-            variants.push(Some(Variant { tile: [4, 3], unroll: Some(4), ..groups.clone() }));
+            let direct = Variant { staged: Some(false), width: Some(8), ..own.clone() };
+            let groups = Variant { tile: Some([5, 2]), unroll: Some(2), ..direct };
+            variants.push(Some(Variant { tile: Some([4, 3]), unroll: Some(4), ..groups.clone() }));
             variants.push(Some(groups));
+            // Planes of what is computed, of all that is read at neighbours, of tiles that do not divide the grid.
+            variants.push(Some(Variant { tile: Some([3, 2]), ..own.clone() }));
+            variants.push(Some(Variant { staged: Some(true), ..own.clone() }));
+            variants.push(Some(Variant { staged: Some(true), tile: Some([2, 3]), ..own }));
         }
         for variant in variants {
             let mut machine = Machine::new(case, &build.program, target, precision, variant);
@@ -128,6 +133,31 @@ fn readings(case: &Case, seed: u64) {
 /// What a lane meets again along its walk is neither loaded nor computed again, and the result is the same to the bit.
 #[test]
 fn a_walk_carries_values() {
+    for chunk in [21, 8] {
+        let run =
+            |carry| updates(Target::Cuda, |own| Variant { carry, chunk: Some(chunk), block: Some([32, 4]), ..own });
+        let (carried, afresh) = (run(true), run(false));
+        assert_eq!(carried.1, afresh.1);
+        // Six neighbours and the point itself, of two vectors, against four neighbours and the point above.
+        assert!(carried.0 * 5 < afresh.0 * 4, "{} loads instead of {}", carried.0, afresh.0);
+    }
+}
+
+/// On the host what is computed and read at neighbours is computed once, and the result is the same to the bit.
+#[test]
+fn planes_hold_what_is_computed() {
+    let direct = updates(Target::Host, |own| Variant { staged: Some(false), ..own });
+    for tile in [None, Some([4, 21]), Some([3, 8]), Some([1, 1])] {
+        let held = updates(Target::Host, |own| Variant { tile, ..own });
+        assert_eq!(held.1, direct.1, "{tile:?}");
+        // Seven points of a plane and two vectors to fill it, against seven points of two vectors.
+        let fewer = tile.is_none_or(|tile| tile[1] == 21);
+        assert!(!fewer || held.0 * 10 < direct.0 * 9, "{tile:?}: {} loads instead of {}", held.0, direct.0);
+    }
+}
+
+/// `q = A (z + s p); p = z + s p; u += s p` in a box; the loads that takes, and what is left.
+fn updates(target: Target, shape: impl Fn(Variant) -> Variant) -> (u64, [Vec<f64>; 3]) {
     let text = "operator box {
     grid cells [i: nx, j: ny, k: nz];
     flux X[i+1/2] = u[i+1] - u;
@@ -155,21 +185,12 @@ problem main { operator box(nx = 32, ny = 4, nz = 21); rhs random(seed = 1); sol
     build.sweep("step", Granule::Point, values, vec![store(4, 3), store(3, 4), store(5, 2)], vec![]);
     let mut random = Random::new(9);
     let given: Vec<Vec<f64>> = (0..3).map(|_| random.vector(case.len())).collect();
-    let run = |carry: bool, chunk: u64| {
-        let variant =
-            Variant { carry, chunk: Some(chunk), block: Some([32, 4]), ..Variant::for_grid(Target::Cuda, case.grid()) };
-        let mut machine = Machine::new(&case, &build.program, Target::Cuda, Element::F64, Some(variant));
-        given.iter().enumerate().for_each(|(n, x)| machine.write(n, x));
-        machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
-        let loads = machine.sweep(0);
-        (loads, [2, 3, 4].map(|n| machine.read(n)))
-    };
-    for chunk in [21, 8] {
-        let (carried, afresh) = (run(true, chunk), run(false, chunk));
-        assert_eq!(carried.1, afresh.1);
-        // Six neighbours and the point itself, of two vectors, against four neighbours and the point above.
-        assert!(carried.0 * 5 < afresh.0 * 4, "{} loads instead of {}", carried.0, afresh.0);
-    }
+    let variant = shape(Variant::for_grid(target, case.grid()));
+    let mut machine = Machine::new(&case, &build.program, target, Element::F64, Some(variant));
+    given.iter().enumerate().for_each(|(n, x)| machine.write(n, x));
+    machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
+    let loads = machine.sweep(0);
+    (loads, [2, 3, 4].map(|n| machine.read(n)))
 }
 
 /// Points side by side in a lane, loaded and stored as vectors, come out the same to the bit; where a row has a rest, a

@@ -370,8 +370,9 @@ impl Shapes for StepShapes<'_> {
                 1.0 + 0.1 * (f64::from(variant.fence_lanes.unwrap_or(256)) / 256.0).log2().abs()
             }
             (map::Target::Host, Work::Point | Work::Plain) => {
-                let blocks = (size(1) / variant.tile[0] as f64).ceil() * (size(2) / variant.tile[1] as f64).ceil();
-                (PIECES / blocks).max(1.0) + 0.1 / (variant.tile[0] * variant.tile[1]) as f64
+                let [rows, planes] = variant.tile_of(grid);
+                let blocks = (size(1) / rows as f64).ceil() * (size(2) / planes as f64).ceil();
+                (PIECES / blocks).max(1.0) + 0.1 / (rows * planes) as f64
             }
             (map::Target::Host, Work::Line(_)) => 1.0 + 0.05 * (variant.simd as f64 / 128.0).log2().abs(),
             (map::Target::Host, Work::Fence | Work::Rows) => 1.0,
