@@ -332,7 +332,7 @@ impl<'p> Run<'p> {
         let mut history = self.history.clone();
         // The first test after starting over is at the iteration of the last one before.
         let again = usize::from(!history.is_empty());
-        history.extend(self.device.history(last as usize)?.into_iter().skip(again));
+        history.extend(self.device.history(last)?.into_iter().skip(again));
         Ok((history, self.before + last))
     }
 
