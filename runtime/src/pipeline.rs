@@ -274,8 +274,11 @@ fn own_variants(loops: &loops::Program, base: &Variant, set: &[(String, String)]
     Ok(own)
 }
 
-/// Measures that the history holds for an iteration limit. It is part of the kernels, so that a limit a little higher
-/// or lower should not compile them again.
+/// Most measures that a history holds: a limit that stands for "none" should not cost gigabytes.
+const LONGEST_HISTORY: u64 = 1 << 20;
+
+/// Measures that the history holds for an iteration limit; those of later iterations are not kept. It is part of the
+/// kernels, so that a limit a little higher or lower should not compile them again.
 pub fn history_len(limit: u32) -> u64 {
-    (u64::from(limit) + 1).next_power_of_two().max(1024)
+    (u64::from(limit) + 1).next_power_of_two().clamp(1024, LONGEST_HISTORY)
 }

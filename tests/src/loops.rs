@@ -87,6 +87,40 @@ pub fn branching(seed: u64) -> String {
     )
 }
 
+/// A random solver `random(A: any, M: any)` as text: a straight-line loop with tests anywhere, in which the solution is
+/// assigned, copied and taken back, also before the loop.
+pub fn straight(seed: u64) -> String {
+    let mut random = Random::new(seed ^ 0x57a16b);
+    let mut part = |least: i64, most: i64| -> String {
+        let mut lines = String::new();
+        for _ in 0..random.between(least, most) {
+            lines += &match random.below(8) {
+                0 => "        check;\n".to_string(),
+                1..=4 => of_solution(&mut random),
+                _ => statement(&mut random),
+            };
+        }
+        lines
+    };
+    let before = part(0, 3).replace("        ", "    ").replace("    check;\n", "");
+    let body = part(3, 6);
+    format!(
+        "solver random(A: any, M: any) {{
+    residual r = f - A*u;
+    converge when norm(r) <= tolerance*norm(f);
+    a = inv(M)*r;
+    b = u;
+    c = A*a;
+    s = dot(a, r);
+    t = dot(b, r) + 2;
+{before}    repeat {{
+{body}        check;
+    }}
+}}
+"
+    )
+}
+
 fn block(random: &mut Random, depth: u32, out: &mut String) {
     for _ in 0..random.between(2, 4) {
         match random.below(12) {

@@ -14,9 +14,13 @@ pub(super) fn versions(graph: &Graph) -> Vec<NodeId> {
     closed(graph, &[&graph.start, &graph.body], vec![graph.solution])
 }
 
-/// The same, as far as it goes before the main loop.
+/// The same, as far as it goes up to a placed main loop, whose variable is the last of them: what it is made of in the loop
+/// is in versions of its buffer.
 pub(super) fn versions_before_loop(graph: &Graph) -> Vec<NodeId> {
-    closed(graph, &[&graph.start], Vec::new())
+    let variable = graph.main_loop().and_then(|l| l.phis.iter().find(|p| p.result == graph.solution));
+    let mut out = closed(graph, &[&graph.start], vec![variable.map_or(graph.solution, |p| p.initial)]);
+    out.extend(variable.map(|p| p.node));
+    out
 }
 
 fn closed(graph: &Graph, regions: &[&Region], mut stack: Vec<NodeId>) -> Vec<NodeId> {

@@ -144,16 +144,16 @@ fn zero(scalar: ScalarId) -> ScalarStmt {
     ScalarStmt::Assign { scalar, value: ScalarExpr::Number(0.0), text: String::new() }
 }
 
-/// In program order the solution's buffer must hold the solution at every act.
+/// The solution's buffer must hold the solution at the end, and in program order at every act.
 fn check_solution_home(graph: &Graph, homes: &homes::Homes, schedule: &Schedule) -> Result<(), Illegal> {
     let guess = graph.nodes.iter().position(|n| n.kind == NodeKind::Guess).map(NodeId);
     let home = guess.and_then(|g| homes.home.get(&g));
+    if homes.home.get(&graph.solution) != home {
+        return Err(Illegal("the final solution is not in the solution's buffer".into()));
+    }
     let mut stack: Vec<&Step> = graph.start.steps.iter().collect();
     if schedule.main.is_none() {
         stack.extend(&graph.body.steps);
-        if homes.home.get(&graph.solution) != home {
-            return Err(Illegal("the final solution is not in the solution's buffer".into()));
-        }
     }
     while let Some(step) = stack.pop() {
         match step {

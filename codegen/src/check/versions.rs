@@ -290,9 +290,7 @@ impl<'a> Simulation<'a> {
 
     /// Acts are passed in order, each in the fence in which it and those before it are known.
     fn exits(&self, time: i64) -> Result<(), String> {
-        if self.late.is_some() {
-            return Ok(());
-        }
+        let Some(l) = self.graph.main_loop().filter(|_| self.late.is_none()) else { return Ok(()) };
         // Iteration 1 stands for all that have one before them.
         let acts = self.body.iter().filter_map(|act| {
             let solution = self.graph.kind(*act).solution()?;
@@ -309,7 +307,8 @@ impl<'a> Simulation<'a> {
                 continue;
             }
             let (node, of) = self.source((solution, e));
-            if !self.computed(node) || self.held((node, of)) {
+            let carried = l.phis.iter().any(|phi| phi.result == self.graph.solution && phi.next == node);
+            if !self.computed(node) || (carried && self.held((node, of))) {
                 continue;
             }
             if !self.p.behind.contains(act) {

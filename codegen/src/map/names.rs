@@ -44,11 +44,14 @@ pub(crate) fn of_kernel(wanted: &str) -> String {
     if is_reserved(&name) || is_library_function(&name) { format!("{name}_kernel") } else { name }
 }
 
+/// Characters that a name keeps: compilers and file systems (a kernel's name is a file's) have limits near 255.
+const LONGEST: usize = 160;
+
 /// A valid identifier near the wanted one: letters, digits and single underscores, not starting with either of the
-/// last two.
+/// last two, not longer than compilers take.
 fn cleaned(wanted: &str) -> String {
     let mut out = String::new();
-    for c in wanted.chars() {
+    for c in wanted.chars().take(LONGEST) {
         let c = if c.is_ascii_alphanumeric() { c } else { '_' };
         if c != '_' || !out.ends_with('_') {
             out.push(c);

@@ -108,9 +108,9 @@ const MOST_ROWS: u64 = 4;
 /// Blocks that keep all cores of a host busy, with room for uneven ones.
 const ENOUGH_TILES: u64 = 128;
 
-impl Variant {
-    /// Sensible shapes for a grid.
-    pub fn for_grid(target: Target, grid: &Grid) -> Variant {
+impl Default for Variant {
+    /// Sensible shapes on any grid: most are left to the sweeps.
+    fn default() -> Variant {
         Variant {
             block: None,
             chunk: None,
@@ -127,7 +127,7 @@ impl Variant {
             reciprocal: true,
             vector: 1,
             resident: None,
-            tile: (target == Target::Cuda).then_some([1, 1]),
+            tile: None,
             width: None,
             simd: 256,
             ahead: None,
@@ -141,11 +141,13 @@ impl Variant {
             row_once: false,
         }
     }
+}
 
+impl Variant {
     /// Sensible shapes for a space. Blocks over rows of a matrix take few rows a lane: where rows are uneven, many small
     /// blocks even out, and a device that runs the last of a few blocks is half empty.
     pub fn for_space(target: Target, space: &Space) -> Variant {
-        let usual = Variant::for_grid(target, space.grid());
+        let usual = Variant::default();
         match space {
             Space::Axes(_) => usual,
             Space::Rows(rows) => {
@@ -396,19 +398,16 @@ fn tile(n1: u64, n2: u64) -> [u64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::math::{Axis, Centring};
+    use super::Variant;
 
     #[test]
     fn a_variant_is_read_as_it_is_written() {
-        let axis = |letter: &str| Axis { letter: letter.into(), size_name: format!("n{letter}"), size: 96 };
-        let grid = Grid { axes: vec![axis("i"), axis("j")], centring: Centring::Cells, components: 1 };
-        let mut odd = Variant::for_grid(Target::Cuda, &grid);
+        let mut odd = Variant::default();
         for (key, value) in [("block", "16x2"), ("segments", "8"), ("resident", "3"), ("tile", "5")] {
             odd.set(key, value).expect("a key with a value of its kind");
         }
         assert_eq!((odd.block, odd.segments, odd.tile), (Some([16, 2]), Some(8), Some([5, 1])));
-        let mut read = Variant::for_grid(Target::Host, &grid);
+        let mut read = Variant::default();
         for part in odd.to_string().split(' ') {
             let (key, value) = part.split_once('=').expect("parts are key=value");
             read.set(key, value).expect("what is written can be read");

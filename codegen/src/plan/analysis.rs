@@ -176,7 +176,8 @@ impl Model<'_> {
             a.versions.entry(x).and_modify(|v| *v = (*v).max(needed));
         }
         for (act, at, value, reads) in exits {
-            if reads.scalars.is_empty() && reads.loads.keys().eq([&value]) && is_current(a, value) {
+            let carried = self.final_solution().is_some_and(|(solution, _)| solution == value.0);
+            if carried && reads.scalars.is_empty() && reads.loads.keys().eq([&value]) && is_current(a, value) {
                 continue;
             }
             a.behind.insert(act);

@@ -72,7 +72,7 @@ pub fn plan(graph: &Graph, limits: search::Limits) -> Result<Vec<Plan>, Illegal>
 
 /// The same, and whether the search came to its end: otherwise there may be better schedules than those.
 pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, bool), Illegal> {
-    let mut plans = vec![carry_out(graph, statement(graph)?)?];
+    let mut plans = vec![carry_out(graph, statement(graph))?];
     let mut complete = true;
     match Model::new(graph) {
         None => plans.push(carry_out(graph, in_order("fused", Order::Fused))?),
@@ -80,9 +80,6 @@ pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, 
             let mut names: Vec<String> = Vec::new();
             let searched = search::search(&model, limits);
             complete = searched.complete;
-            if searched.front.is_empty() {
-                plans.push(carry_out(graph, in_order("fused", Order::Fused))?);
-            }
             for found in searched.front {
                 let linear = !found.placement.linear.is_empty();
                 let base = name_of(&found);
@@ -90,6 +87,9 @@ pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, 
                 names.push(name.clone());
                 let arithmetic = if linear { Arithmetic::DifferentRecurrence } else { Arithmetic::Same };
                 plans.extend(best_begin(graph, &model, placed(&name, found.placement, arithmetic)));
+            }
+            if plans.len() == 1 {
+                plans.push(carry_out(graph, in_order("fused", Order::Fused))?);
             }
             let fewest = plans.iter().map(|plan| plan.cost.fences).fold(f64::INFINITY, f64::min);
             // A prediction takes sums and perhaps solves; for more words it is of no interest.
@@ -143,14 +143,12 @@ fn predicted(
 }
 
 /// One sweep per statement: the schedule everything else is compared with.
-pub fn statement(graph: &Graph) -> Result<Schedule, Illegal> {
-    Ok(match Model::new(graph) {
+pub fn statement(graph: &Graph) -> Schedule {
+    // What cannot be placed so, such as a test that is known before the solution it sees, is written in program order.
+    match Model::new(graph).and_then(|model| search::statement(&model).ok()) {
         None => in_order("statement", Order::Statement),
-        Some(model) => {
-            let placement = search::statement(&model).map_err(Illegal)?;
-            Schedule { order: Order::Statement, ..placed("statement", placement, Arithmetic::Same) }
-        }
-    })
+        Some(placement) => Schedule { order: Order::Statement, ..placed("statement", placement, Arithmetic::Same) },
+    }
 }
 
 fn in_order(name: &str, order: Order) -> Schedule {

@@ -70,16 +70,17 @@ impl Writer {
         self.verbatim("");
     }
 
-    /// A line of code at the current depth, wrapped if long.
+    /// A line of code at the current depth, wrapped if long. A directive goes on behind a backslash.
     pub fn code(&mut self, line: &str) {
         let indent = "    ".repeat(self.depth);
-        let mut first = true;
-        for part in wrap(line, WIDTH.saturating_sub(indent.len())) {
-            let more = if first { "" } else { "    " };
-            self.verbatim(&format!("{indent}{more}{part}"));
-            first = false;
+        let directive = line.starts_with('#');
+        let parts = wrap(line, WIDTH.saturating_sub(indent.len()));
+        for (number, part) in parts.iter().enumerate() {
+            let more = if number == 0 { "" } else { "    " };
+            let splice = if directive && number + 1 < parts.len() { " \\" } else { "" };
+            self.verbatim(&format!("{indent}{more}{part}{splice}"));
         }
-        self.after_code = !line.starts_with('#');
+        self.after_code = !directive;
     }
 
     /// A line that opens a block.
@@ -201,6 +202,18 @@ mod tests {
         );
         let unbreakable = "x".repeat(200);
         assert_eq!(wrap(&unbreakable, 60), [unbreakable.as_str()]);
+    }
+
+    #[test]
+    fn long_directives_go_on_behind_a_backslash() {
+        let mut out = Writer::new();
+        let sums: Vec<String> = (0..12).map(|i| format!("sum_of_products_{i}")).collect();
+        out.code(&format!("#pragma omp simd reduction(+ : {})", sums.join(", ")));
+        let text = out.finish().text;
+        let lines: Vec<&str> = text.lines().collect();
+        let (last, others) = lines.split_last().expect("a line");
+        assert!(!others.is_empty() && others.iter().all(|line| line.ends_with(", \\")), "{text}");
+        assert!(last.ends_with(')') && lines.iter().all(|line| line.len() <= WIDTH + 2), "{text}");
     }
 
     #[test]

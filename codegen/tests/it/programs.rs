@@ -21,9 +21,8 @@ fn kernels(program: &Program, problem: &Problem, target: Target, precision: Prec
     });
     let graph = graph.expect("examples trace");
     let loops = apply::apply(&graph, &in_order()).expect("program order is legal");
-    let grid = operator.space.grid();
     let precision = if precision == Precision::F32 { Element::F32 } else { Element::F64 };
-    let options = Options { target, precision, history_len: 100, variant: Variant::for_grid(target, grid) };
+    let options = Options { target, precision, history_len: 100, variant: Variant::default() };
     map(&loops, &options).expect("examples map").kernels
 }
 

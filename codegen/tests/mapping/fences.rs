@@ -94,7 +94,7 @@ fn every_block_of_the_next_sweep_runs_the_statements() {
     program.sweeps.append(&mut build.program.sweeps);
     let [first, fence, after] = [Control::Sweep(SweepId(0)), Control::Fence(FenceId(0)), Control::Sweep(SweepId(1))];
     program.body = vec![first, fence, after];
-    let small = Variant { block: Some([32, 1]), chunk: Some(1), ..Variant::for_grid(Target::Cuda, case.grid()) };
+    let small = Variant { block: Some([32, 1]), chunk: Some(1), ..Variant::default() };
     let cases = [
         (1.0, 0.5, [0, 0]),
         (0.25, 8.0, [i64::from(status::CONVERGED), 2]),

@@ -61,8 +61,7 @@ fn solves_with_other_shapes() {
         let case = dominant(Case::random(seed));
         for axis in 0..case.grid().axes.len() {
             for (target, precision) in ENGINES {
-                let shape =
-                    Variant { line_block: [16, 4], simd: 3, ahead: Some(1), ..Variant::for_grid(target, case.grid()) };
+                let shape = Variant { line_block: [16, 4], simd: 3, ahead: Some(1), ..Variant::default() };
                 one_solve(&case, seed, axis, target, precision, Some(shape));
             }
         }
@@ -90,7 +89,7 @@ fn one_split(case: &Case, seed: u64, axis: usize, segments: u32, columns: u32) -
         segments: Some(segments),
         columns: Some(columns),
         shared: Some((seed % 5) as u32),
-        ..Variant::for_grid(Target::Cuda, case.grid())
+        ..Variant::default()
     };
     let run = |precision| one_solve(case, seed, axis, Target::Cuda, precision, Some(shape.clone()));
     [Element::F32, Element::F64].into_iter().map(run).filter(|kernel| kernel.lanes[1] > 1).count()
@@ -124,7 +123,7 @@ fn columns_that_ask_ahead() {
         ("periodic", [70, 2, 5], 5, 70),
     ] {
         let case = dominant(columns(rule, sizes));
-        let shape = Variant { ahead: Some(ahead), simd: lines, ..Variant::for_grid(Target::Host, case.grid()) };
+        let shape = Variant { ahead: Some(ahead), simd: lines, ..Variant::default() };
         for precision in [Element::F32, Element::F64] {
             let kernel = one_solve(&case, 5, 2, Target::Host, precision, Some(shape.clone()));
             let mut asked = 0;
@@ -372,7 +371,7 @@ problem main { operator column(nx = 3, nz = 40); rhs random(seed = 1); solver ri
     let values = vec![value("r", load(0)), value("z", ValueKind::Solve(1, ValueId(0)))];
     build.sweep("solve", Granule::Line(1), values, vec![store(1, 1)], vec![]);
     for (target, segments) in [(Target::Cuda, 1), (Target::Cuda, 4), (Target::Cuda, 16), (Target::Host, 1)] {
-        let variant = Variant { segments: Some(segments), ..Variant::for_grid(target, case.grid()) };
+        let variant = Variant { segments: Some(segments), ..Variant::default() };
         let mut machine = Machine::new(&case, &build.program, target, Element::F32, Some(variant));
         machine.write(0, &vec![1.0; case.len()]);
         machine.sweep(0);
@@ -398,7 +397,7 @@ problem main { operator column(nx = 32, nz = 128); rhs random(seed = 1); solver 
     build.sweep("solve", Granule::Line(1), values, vec![store(1, 1)], vec![]);
     let right: Vec<f64> = Random::new(5).vector(case.len()).iter().map(|&x| f64::from(x as f32) + 2.0).collect();
     let solve = |precision, segments| {
-        let variant = Variant { segments: Some(segments), ..Variant::for_grid(Target::Cuda, case.grid()) };
+        let variant = Variant { segments: Some(segments), ..Variant::default() };
         let mut machine = Machine::new(&case, &build.program, Target::Cuda, precision, Some(variant));
         machine.write(0, &right);
         machine.sweep(0);

@@ -95,7 +95,7 @@ impl<'p> Machine<'p> {
         change: impl Fn(&mut Variant),
     ) -> Machine<'p> {
         let grid = program.operator.space.grid();
-        let mut variant = Variant::for_grid(target, grid);
+        let mut variant = Variant::default();
         change(&mut variant);
         let options = Options { target, precision: Element::F64, history_len: HISTORY, variant };
         let module = map(program, &options).unwrap_or_else(|e| panic!("{}: {e}", program.name));

@@ -86,7 +86,7 @@ fn readings(case: &Case, seed: u64) {
     let dot: f64 = u.iter().zip(&q).map(|(a, b)| a * b).sum();
     let largest = q.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     for (target, precision) in ENGINES {
-        let own = Variant::for_grid(target, case.grid());
+        let own = Variant::default();
         let small = Variant { chunk: Some(2), block: Some([32, 1]), tile: Some([2, 1]), ..own.clone() };
         let afresh = Variant { chunk: Some(3), carry: false, unroll: Some(2), ..own.clone() };
         let mut variants = vec![None, Some(small), Some(afresh)];
@@ -185,7 +185,7 @@ problem main { operator box(nx = 32, ny = 4, nz = 21); rhs random(seed = 1); sol
     build.sweep("step", Granule::Point, values, vec![store(4, 3), store(3, 4), store(5, 2)], vec![]);
     let mut random = Random::new(9);
     let given: Vec<Vec<f64>> = (0..3).map(|_| random.vector(case.len())).collect();
-    let variant = shape(Variant::for_grid(target, case.grid()));
+    let variant = shape(Variant::default());
     let mut machine = Machine::new(&case, &build.program, target, Element::F64, Some(variant));
     given.iter().enumerate().for_each(|(n, x)| machine.write(n, x));
     machine.set_scalars(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
@@ -242,8 +242,7 @@ fn updated(case: &Case, precision: Element, width: u32) -> (bool, ([Vec<f64>; 2]
     let total = ScalarExpr::Sum(SumId(0));
     let statements = vec![ScalarStmt::Assign { scalar: ScalarId(6), value: total, text: "beta = sum(w)".into() }];
     build.program.fences.push(Fence { name: "finish".into(), statements, predicate: None });
-    let variant =
-        Variant { vector: width, chunk: Some(2), block: Some([32, 1]), ..Variant::for_grid(Target::Cuda, case.grid()) };
+    let variant = Variant { vector: width, chunk: Some(2), block: Some([32, 1]), ..Variant::default() };
     let mut machine = Machine::new(case, &build.program, Target::Cuda, precision, Some(variant));
     let mut random = Random::new(3);
     (0..2).for_each(|n| machine.write(n, &random.vector(case.len())));

@@ -457,7 +457,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// A number that is zero or greater.
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("it is zero or greater".to_string()) }
+    if number >= 0.0 && number.is_finite() {
+        Ok(number)
+    } else {
+        Err("it is zero or a finite number above".to_string())
+    }
 }
 
 /// A scale of generated matrices: their sizes are to be numbers, and to fit some memory.

@@ -1,5 +1,7 @@
 //! `check`: are these programs right?
 
+use kernelwright_syntax::program::Program;
+use kernelwright_syntax::source::Span;
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
@@ -21,16 +23,8 @@ pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<u8, Failure> {
                     results.push(refused(file, LoadError::Program(found)));
                     continue;
                 }
-                let program = &loaded.program;
-                let counts = [
-                    (program.operators.len(), "operator"),
-                    (program.solvers.len(), "solver"),
-                    (program.systems.len(), "system"),
-                    (program.steps.len(), "time step"),
-                    (program.problems.len() + program.runs.len(), "problem"),
-                ];
                 let text: Vec<String> =
-                    counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| plural(*n, what)).collect();
+                    counts(&loaded.program).iter().filter(|(n, _)| *n > 0).map(|(n, what)| plural(*n, what)).collect();
                 out.line(format!("{file}: {}", if text.is_empty() { "empty".to_string() } else { text.join(", ") }))?;
                 results.push(json!({ "file": file, "ok": true }));
             }
@@ -42,6 +36,19 @@ pub(super) fn run(args: &CheckArgs, out: &mut Out) -> Result<u8, Failure> {
     }
     out.object(&json!({ "ok": status == 0, "files": results }))?;
     Ok(status)
+}
+
+/// How many there are of everything; what problems use of the library has no place in the file.
+fn counts(program: &Program) -> [(usize, &'static str); 6] {
+    let own = |span: &Span| *span != Span::default();
+    [
+        (program.operators.len(), "operator"),
+        (program.solvers.iter().filter(|solver| own(&solver.span)).count(), "solver"),
+        (program.formats.len(), "format"),
+        (program.systems.iter().filter(|system| own(&system.span)).count(), "system"),
+        (program.steps.iter().filter(|step| own(&step.span)).count(), "time step"),
+        (program.problems.len() + program.runs.len(), "problem"),
+    ]
 }
 
 fn refused(file: &str, error: LoadError) -> Value {

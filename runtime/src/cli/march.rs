@@ -107,6 +107,7 @@ pub(super) fn run(loaded: &Loaded, run: usize, args: &SolveArgs, out: &mut Out) 
     // A run goes on with the steps it began with.
     let longest = from.as_ref().map_or_else(|| spectrum.step(reach(&bound.system.step)), |from| from.dt);
     let marcher = Marcher::new(&bound, longest)?;
+    marcher.note(longest).iter().for_each(|note| eprintln!("note: {note}"));
     if let (Some(series), Some(from)) = (&mut series, &from) {
         series.written = marcher.outputs(from.step).into_iter().zip((0..).map(|number| series.name(number))).collect();
     }

@@ -262,7 +262,7 @@ fn text(report: &Report, out: &mut Out) -> Result<(), Failure> {
     }
     match &report.store {
         Some(place) => out.line(format!("  kept in {place}; solve and bench use it")),
-        None => out.line("  not kept: there is no place for it"),
+        None => out.line("  not kept, or not all of it: there is no place where it can be written"),
     }
 }
 

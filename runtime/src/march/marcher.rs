@@ -13,6 +13,8 @@ use crate::solve::Error;
 
 /// Looks at the energy in a run without outputs.
 const LOOKS: u64 = 100;
+/// Steps that outputs make so many times shorter than they could be are worth a note.
+const SHORT: f64 = 100.0;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +151,15 @@ impl<'b> Marcher<'b> {
         let look = if probes.is_empty() { looks } else { (steps / 1000).max(1) };
         let norms = Norms::new(bound);
         Ok(Marcher { bound, norms, probes, dt, steps, output, look })
+    }
+
+    /// What there is to know about steps far shorter than the longest ones that are stable.
+    pub fn note(&self, longest: f64) -> Option<String> {
+        let every = self.bound.run.every.filter(|_| self.output == 1 && SHORT * self.dt < longest)?;
+        Some(format!(
+            "outputs every {every:?} make {} steps of {:.3e}, where {longest:.3e} is stable",
+            self.steps, self.dt
+        ))
     }
 
     /// Time after a number of steps; the last one may be shorter.

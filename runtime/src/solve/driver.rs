@@ -21,7 +21,7 @@ use super::cursor::{Cursor, Step};
 use super::engine::{Device, Engine, Rotation};
 use super::outcome::{Outcome, Progress, Report, Timings};
 use super::raise::{Raises, follow_fence, may_raise};
-use super::verdict::{Next, Verdict};
+use super::verdict::{Next, Verdict, stalled};
 
 /// A batch should take about this long, so that progress and interrupts are seen.
 const BATCH_TIME: Duration = Duration::from_millis(100);
@@ -173,6 +173,10 @@ impl<'p> Run<'p> {
                     let measured = outcome != Outcome::NotFinite || iterations > 0;
                     let truth = truth.filter(|_| measured);
                     let history = if measured { history } else { Vec::new() };
+                    let detail = detail.or_else(|| {
+                        let help = self.device.is_single().then_some("f64 vectors or mixed precision");
+                        if outcome == Outcome::IterationLimit { stalled(&history, help) } else { None }
+                    });
                     return Ok(Report {
                         outcome,
                         detail,
@@ -332,7 +336,7 @@ impl<'p> Run<'p> {
         let mut history = self.history.clone();
         // The first test after starting over is at the iteration of the last one before.
         let again = usize::from(!history.is_empty());
-        history.extend(self.device.history(last as usize)?.into_iter().skip(again));
+        history.extend(self.device.history(last)?.into_iter().skip(again));
         Ok((history, self.before + last))
     }
 

@@ -440,9 +440,10 @@ impl Device {
         self.write(self.scalars, values)
     }
 
-    /// Measures of the checks at iterations 0 to `last`.
-    pub(super) fn history(&mut self, last: usize) -> Result<Vec<f64>, Error> {
-        let mut values = vec![0.0; last + 1];
+    /// Measures of the checks at iterations 0 to `last`, as far as they are kept.
+    pub(super) fn history(&mut self, last: u32) -> Result<Vec<f64>, Error> {
+        let kept = pipeline::history_len(last).min(u64::from(last) + 1);
+        let mut values = vec![0.0; kept as usize];
         self.read(self.history, &mut values)?;
         Ok(values)
     }

@@ -81,7 +81,7 @@ pub struct Report {
     pub attainable: Option<f64>,
     /// What the measure is compared with.
     pub bound: f64,
-    /// The measure at the last check of every iteration, from iteration 0 on.
+    /// The measure at the last check of every iteration, from iteration 0 on; of the first million where there are more.
     pub history: Vec<f64>,
     /// How often the loop was started over from its solution because the true residual missed the bound.
     pub restarts: u32,

@@ -18,7 +18,7 @@ use super::Error;
 use super::driver::{Limits, Truth, Watch};
 use super::engine::{Engine, Section};
 use super::outcome::{Outcome, Progress, Report, Timings};
-use super::verdict::{GAIN, INCOMPATIBLE, NEAR_ATTAINABLE, attainable};
+use super::verdict::{GAIN, INCOMPATIBLE, NEAR_ATTAINABLE, attainable, stalled};
 use crate::backend::shared::Shared;
 use crate::backend::{Backend, BufferHandle, KernelHandle};
 use kernelwright_codegen::kernel::Element;
@@ -237,7 +237,8 @@ impl State {
             Outcome::Interrupted => return Some((Outcome::Interrupted, None)),
             Outcome::Converged | Outcome::AttainableAccuracy => {}
             Outcome::IterationLimit if self.iterations >= limit => {
-                return Some(if near { attainable(false) } else { (Outcome::IterationLimit, None) });
+                let stalled = || stalled(&run.history, Some("f64 vectors"));
+                return Some(if near { attainable(false) } else { (Outcome::IterationLimit, stalled()) });
             }
             // A loop of fixed length ends like this; it is run again as long as it gains.
             Outcome::IterationLimit if gained => {}

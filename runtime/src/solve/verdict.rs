@@ -97,6 +97,8 @@ impl Verdict {
     }
 }
 
+/// Measures of half a run, where it is long enough to say that it has stalled.
+const LONG: usize = 20;
 const PARTED: &str = "a predicted scalar parted from the one it stands for";
 const MISTAKEN: &str = "the loop finds its test met, but the residual computed from its solution stays far above what \
                         rounding explains: what it adds to u and what it takes from the residual differ";
@@ -119,6 +121,19 @@ fn end(how: (Outcome, Option<String>)) -> Next {
     Next::End(how.0, how.1)
 }
 
+/// At an iteration limit: since when the measure has not fallen any more, where that is most of the run.
+pub(super) fn stalled(history: &[f64], help: Option<&str>) -> Option<String> {
+    let best = |part: &[f64]| part.iter().copied().fold(f64::INFINITY, f64::min);
+    let half = history.len() / 2;
+    if half < LONG || best(&history[half..]) < GAIN * best(&history[..half]) {
+        return None;
+    }
+    let least = best(&history[..half]);
+    let since = history.iter().position(|measure| *measure <= least / GAIN)?;
+    let help = help.map(|help| format!("; {help} would help")).unwrap_or_default();
+    Some(format!("the residual of the loop has hardly fallen since iteration {since}{help}"))
+}
+
 fn require(program: &Program, word: i32) -> Option<&RequireInfo> {
     let number = usize::try_from(word.checked_sub(status::REQUIRE)?).ok()?;
     program.requires.get(number)
@@ -128,4 +143,20 @@ fn failed(info: &RequireInfo) -> String {
     // Solvers of the library have no line in the user's file.
     let place = if info.line == 0 { String::new() } else { format!("line {}: ", info.line) };
     format!("{place}`{}` does not hold", info.text.trim_end_matches(';'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_no_longer_gains_is_said_to_have_stalled() {
+        let falling: Vec<f64> = (0..200).map(|i| 0.9f64.powi(i)).collect();
+        assert_eq!(stalled(&falling, None), None);
+        let mut stalling = falling[..30].to_vec();
+        stalling.extend(std::iter::repeat_n(0.9f64.powi(30), 100));
+        let text = stalled(&stalling, Some("f64 vectors")).expect("it has stalled");
+        assert_eq!(text, "the residual of the loop has hardly fallen since iteration 24; f64 vectors would help");
+        assert_eq!(stalled(&stalling[20..40], None), None, "too short to tell");
+    }
 }

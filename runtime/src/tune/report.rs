@@ -110,7 +110,7 @@ pub struct Report {
     pub wall_seconds: f64,
     /// Why it ended.
     pub ended: Ended,
-    /// Where measurements are kept.
+    /// Where measurements are kept, all of them.
     pub store: Option<String>,
     /// What the user should know.
     pub notices: Vec<String>,

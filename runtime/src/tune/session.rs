@@ -382,7 +382,7 @@ impl<'w> Session<'w> {
             failed: count(|trial| trial.verdict == Verdict::Failed),
             wall_seconds: self.budget.elapsed().as_secs_f64(),
             ended: self.ended(),
-            store: self.store.directory().map(|place| place.display().to_string()),
+            store: self.store.kept().map(|place| place.display().to_string()),
             notices: Vec::new(),
             kernels,
             schedules,

@@ -26,6 +26,8 @@ const LARGEST: u64 = 1 << 30;
 pub struct Store {
     directory: Option<PathBuf>,
     notices: Vec<String>,
+    /// Whether a record could not be written.
+    lost: bool,
 }
 
 impl Store {
@@ -40,18 +42,23 @@ impl Store {
                 Store::at(kernels.join("tuned"))
             }
             Ok(kernels) => Store::at(kernels.with_file_name("tuned")),
-            Err(why) => Store { directory: None, notices: vec![why] },
+            Err(why) => Store { notices: vec![why], ..Store::default() },
         }
     }
 
     /// A store in a folder, made when the first record is written.
     pub fn at(directory: impl Into<PathBuf>) -> Store {
-        Store { directory: Some(directory.into()), notices: Vec::new() }
+        Store { directory: Some(directory.into()), ..Store::default() }
     }
 
     /// No store: nothing is remembered.
     pub fn none() -> Store {
         Store::default()
+    }
+
+    /// Its folder, if all that was to be written is there.
+    pub fn kept(&self) -> Option<&Path> {
+        self.directory().filter(|_| !self.lost)
     }
 
     /// Its folder, which need not exist yet.
@@ -135,6 +142,7 @@ impl Store {
             Err(error) => {
                 let text = format!("measurements are not kept: {} cannot be written ({error})", path.display());
                 self.notice(text);
+                self.lost = true;
                 false
             }
         }

@@ -174,7 +174,8 @@ fn a_full_disk_and_a_store_that_cannot_be_written_are_notices() {
     let told = ran.err.matches("cannot be written").count();
     assert_eq!(told, 1, "said once: {}", ran.err);
     let nowhere = Place { store: PathBuf::from("/proc/none"), ..Place::new("cli_tune_nowhere") };
-    assert!(nowhere.tune(&["--count", "1"]).err.contains("cannot be written"));
+    let ran = nowhere.tune(&["--count", "1"]);
+    assert!(ran.err.contains("cannot be written") && ran.out.contains("not kept"), "{}{}", ran.out, ran.err);
     // Made read-only: an error for most, of no effect for root; a tune in either case.
     let mut rights = std::fs::metadata(&place.store).expect("a folder").permissions();
     std::fs::remove_file(&file).expect("a link");

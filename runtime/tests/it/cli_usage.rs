@@ -46,7 +46,7 @@ fn wrong_usage_is_two() {
 fn what_is_wrong_with_an_argument_is_said_in_both_ways() {
     let poisson = example("poisson_2d.kw");
     let cases = [
-        (["solve", "--tolerance", "-1"], "it is zero or greater"),
+        (["solve", "--tolerance", "-1"], "it is zero or a finite number above"),
         (["explain", "--bandwidth", "-5"], "greater than zero"),
         (["tune", "--budget", "-3s"], "is no time"),
         (["solve", "--frob", "1"], "unexpected argument '--frob'"),

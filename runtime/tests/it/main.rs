@@ -10,6 +10,7 @@ mod cache_schedules;
 mod cache_sharing;
 mod check;
 mod cli;
+mod cli_extremes;
 mod cli_matrix;
 mod cli_outcomes;
 mod cli_solve;

@@ -45,7 +45,9 @@ fn infix(cursor: &Cursor<'_>, level: u8) -> Option<Binary> {
 fn taller(cursor: &mut Cursor<'_>, span: Span, height: u32) -> Parse<u32> {
     if height >= TALLEST {
         let error = Diagnostic::new("too-deep", span, format!("the expression has more than {TALLEST} levels"));
-        return cursor.fail(error.help("name a part of it with `let`"));
+        return cursor.fail(
+            error.help("each term of a sum is a level: put parts of a long one in brackets, or name them with `let`"),
+        );
     }
     Ok(height + 1)
 }

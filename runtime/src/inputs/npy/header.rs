@@ -1,6 +1,6 @@
 //! The header of a .npy file.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::{NpyError, bad};
 
@@ -29,7 +29,10 @@ pub(super) enum Kind {
 impl Header {
     pub(super) fn read(source: &mut impl Read) -> Result<Header, NpyError> {
         let mut start = [0u8; 8];
-        source.read_exact(&mut start).map_err(|_| bad("not a .npy file: too short"))?;
+        source.read_exact(&mut start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => bad("not a .npy file: too short"),
+            _ => error.into(),
+        })?;
         if &start[..6] != b"\x93NUMPY" {
             return Err(bad("not a .npy file: it does not begin with the magic string"));
         }
