@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn a_total_does_not_depend_on_how_many_parts_there_are() {
         let parts: Vec<f64> = (0..1_000_000).map(|n| 0.1 + f64::from(n % 7)).collect();
-        let pairs: Vec<f64> = parts.chunks(8).map(|few| total(few)).collect();
+        let pairs: Vec<f64> = parts.chunks(8).map(total).collect();
         let (fine, coarse) = (total(&parts), total(&pairs));
         assert!((fine - coarse).abs() <= 2.0 * f64::EPSILON * fine, "{fine:e} and {coarse:e}");
         assert_eq!(total(&[1.0, 1e100, 1.0, -1e100]), 2.0);
