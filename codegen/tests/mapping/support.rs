@@ -162,7 +162,7 @@ impl<'a> Machine<'a> {
         precision: Element,
         variant: Option<Variant>,
     ) -> Machine<'a> {
-        let variant = variant.unwrap_or_else(|| Variant::default());
+        let variant = variant.unwrap_or_default();
         let options = Options { target, precision, history_len: HISTORY as u64, variant };
         let module = map(program, &options).unwrap_or_else(|e| panic!("{e}\n{}", case.text));
         for kernel in &module.kernels {
