@@ -40,10 +40,36 @@ pub struct Runner {
     pub variant: Vec<(String, String)>,
     solver: Solver,
     long: u32,
-    /// Seconds of an iteration, by sample.
-    samples: Vec<f64>,
+    timed: Timed,
     history: Vec<f64>,
     truth: Option<f64>,
+}
+
+/// Timed runs, each with its seconds and its iterations.
+#[derive(Default)]
+struct Timed {
+    /// The shorter one that took least.
+    short: Option<(f64, u32)>,
+    /// Longer ones.
+    long: Vec<(f64, u32)>,
+}
+
+impl Timed {
+    fn push(&mut self, short: (f64, u32), long: (f64, u32)) {
+        self.short = Some(self.short.filter(|least| least.0 <= short.0).unwrap_or(short));
+        self.long.push(long);
+    }
+
+    /// Seconds of an iteration, by longer run: its difference to the least of the shorter ones, so that whatever disturbed any
+    /// of them only adds. Of a loop that ends early all that happens once is counted in.
+    fn samples(&self) -> Vec<f64> {
+        let (short, few) = self.short.unwrap_or_default();
+        let each = |&(long, many): &(f64, u32)| match many > few && long > short {
+            true => (long - short) / f64::from(many - few),
+            false => long / f64::from(many.max(1)),
+        };
+        self.long.iter().map(each).collect()
+    }
 }
 
 impl Runner {
@@ -67,7 +93,7 @@ impl Runner {
                 variant: variant.to_vec(),
                 solver,
                 long: 0,
-                samples: Vec::new(),
+                timed: Timed::default(),
                 history,
                 truth,
             }),
@@ -112,34 +138,31 @@ impl Runner {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn sample(&mut self) -> Result<f64, Error> {
+    pub fn sample(&mut self) -> Result<(), Error> {
         if self.long == 0 {
             let (seconds, iterations) = run(&mut self.solver, SHORT + 2)?;
             let each = (seconds / f64::from(iterations.max(1))).max(1e-7);
             self.long = SHORT + ((LONG.0 / each) as u32).clamp(4, LONG.1 - SHORT);
         }
-        let (short, few) = run(&mut self.solver, SHORT)?;
-        let (long, many) = run(&mut self.solver, self.long)?;
-        let difference = (long - short) / f64::from(many.saturating_sub(few).max(1));
-        // A loop that ends early, or a disturbed short run: all that happens once is counted in.
-        let seconds = if many > few && difference > 0.0 { difference } else { long / f64::from(many.max(1)) };
-        self.samples.push(seconds);
-        Ok(seconds)
+        let short = run(&mut self.solver, SHORT)?;
+        let long = run(&mut self.solver, self.long)?;
+        self.timed.push(short, long);
+        Ok(())
     }
 
     /// Least seconds of an iteration, and the spread.
     pub fn seconds(&self) -> (f64, f64) {
-        clock::summary(&self.samples)
+        clock::summary(&self.samples())
     }
 
-    /// The samples so far.
-    pub fn samples(&self) -> &[f64] {
-        &self.samples
+    /// Seconds of an iteration by each sample so far.
+    pub fn samples(&self) -> Vec<f64> {
+        self.timed.samples()
     }
 
     /// Forgets the samples.
     pub fn clear(&mut self) {
-        self.samples.clear();
+        self.timed = Timed::default();
     }
 
     /// Gives everything back.
@@ -170,4 +193,24 @@ fn run(solver: &mut Solver, iterations: u32) -> Result<(f64, u32), Error> {
     solver.set_limits(Limits { tolerance: 0.0, iterations });
     let report = solver.solve_watched(&Inputs::new().guess_previous(), &mut |_| ControlFlow::Continue(()))?;
     Ok((report.timings.solve.as_secs_f64(), report.iterations))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timed;
+
+    #[test]
+    fn a_disturbed_run_makes_no_iteration_faster() {
+        let mut timed = Timed::default();
+        // Half a second each, and one that happens once.
+        timed.push((2.0, 2), (6.0, 10));
+        assert_eq!(timed.samples(), [0.5]);
+        timed.push((4.0, 2), (6.0, 10));
+        assert_eq!(timed.samples(), [0.5, 0.5], "the short run was disturbed");
+        timed.push((2.0, 2), (8.0, 10));
+        assert_eq!(timed.samples(), [0.5, 0.5, 0.75], "the long run was");
+        let mut early = Timed::default();
+        early.push((2.0, 2), (2.0, 2));
+        assert_eq!(early.samples(), [1.0]);
+    }
 }

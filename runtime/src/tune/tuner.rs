@@ -397,10 +397,11 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         };
         if !time && !runners[0].samples().is_empty() {
             runners.drain(1..).for_each(|runner| drops(runner, &LATE));
-            return Ok(vec![runners[0].samples().to_vec()]);
+            return Ok(vec![runners[0].samples()]);
         }
         runners.iter_mut().for_each(Runner::clear);
-        turns(&mut self.session, runners, Runner::sample, |runner, error| drops(runner, &error))
+        turns(&mut self.session, runners, Runner::sample, |runner, error| drops(runner, &error))?;
+        Ok(runners.iter().map(Runner::samples).collect())
     }
 
     /// Samples in turns and chooses.
@@ -423,7 +424,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let runner = &mut runners[best];
         let mut sample = || {
             runner.clear();
-            (0..ROUNDS.div_ceil(2)).try_for_each(|_| runner.sample().map(drop))?;
+            (0..ROUNDS.div_ceil(2)).try_for_each(|_| runner.sample())?;
             Ok(runner.seconds().0)
         };
         if let Some((threads, seconds)) = self.session.threads(all[best].seconds, &mut sample)? {

@@ -17,13 +17,13 @@ pub(super) const ROUNDS: usize = 7;
 ///
 /// # Errors
 /// The failure of the last rival, or of one after which the device no longer answers.
-pub(super) fn turns<R>(
+pub(super) fn turns<R, S>(
     session: &mut Session<'_>,
     rivals: &mut Vec<R>,
-    mut sample: impl FnMut(&mut R) -> Result<f64, Error>,
+    mut sample: impl FnMut(&mut R) -> Result<S, Error>,
     mut drops: impl FnMut(R, Error),
-) -> Result<Vec<Vec<f64>>, Error> {
-    let mut samples = vec![Vec::new(); rivals.len()];
+) -> Result<Vec<Vec<S>>, Error> {
+    let mut samples: Vec<Vec<S>> = rivals.iter().map(|_| Vec::new()).collect();
     let mut took = Duration::ZERO;
     for round in 0..ROUNDS {
         if round > 0 && !session.fits(took) {
@@ -36,9 +36,9 @@ pub(super) fn turns<R>(
             let time = round > 0 || at == 0 || session.fits(session.budget.takes(Act::Sample));
             let taken = if time { sample(&mut rivals[at]) } else { Err(Error::Internal(LATE.to_string())) };
             match taken {
-                Ok(seconds) => {
+                Ok(sample) => {
                     session.budget.learn(Act::Sample, one.elapsed());
-                    samples[at].push(seconds);
+                    samples[at].push(sample);
                     at += 1;
                 }
                 Err(error) if rivals.len() == 1 || !session.answers() => return Err(error),
