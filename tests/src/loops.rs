@@ -70,21 +70,7 @@ pub fn branching(seed: u64) -> String {
     let mut random = Random::new(seed ^ 0xb4a9c4);
     let mut body = String::new();
     block(&mut random, 3, &mut body);
-    format!(
-        "solver random(A: any, M: any) {{
-    residual r = f - A*u;
-    converge when norm(r) <= tolerance*norm(f);
-    a = inv(M)*r;
-    b = u;
-    c = A*a;
-    s = dot(a, r);
-    t = dot(b, r) + 2;
-    repeat {{
-{body}        check;
-    }}
-}}
-"
-    )
+    around("", &body)
 }
 
 /// A random solver `random(A: any, M: any)` as text: a straight-line loop with tests anywhere, in which the solution is
@@ -104,6 +90,11 @@ pub fn straight(seed: u64) -> String {
     };
     let before = part(0, 3).replace("        ", "    ").replace("    check;\n", "");
     let body = part(3, 6);
+    around(&before, &body)
+}
+
+/// A solver whose vectors a, b and c and scalars s and t the statements change, before its loop and in it.
+fn around(before: &str, body: &str) -> String {
     format!(
         "solver random(A: any, M: any) {{
     residual r = f - A*u;

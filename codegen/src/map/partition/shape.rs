@@ -56,9 +56,10 @@ impl Shape {
         }
         let most = if axis == 0 { MOST_SEGMENTS_OF_ROWS } else { MOST_LANES * 4 * cx.words() / SECTOR };
         let longest = MOST_WORDS / cx.words();
+        let alone = solvers.len() == 1;
         let usual = match axis {
             0 => LEVELS_OF_ROWS,
-            _ if solvers.len() == 1 && cx.words() == 1 && cx.points >= HUGE => 2 * MOST_LEVELS,
+            _ if alone && cx.words() == 1 && cx.points >= HUGE => 2 * MOST_LEVELS,
             _ => MOST_LEVELS,
         };
         let wanted = match variant.segments {
@@ -79,7 +80,6 @@ impl Shape {
                 return None;
             }
         }
-        let alone = solvers.len() == 1;
         let mut columns = side_by_side(cx, axis, segments, alone);
         // Somewhat longer segments may make whole groups.
         while variant.segments.is_none() && !cyclic && !whole_groups(columns * segments) && levels < longest {
