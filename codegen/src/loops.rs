@@ -389,3 +389,15 @@ pub enum Control {
         otherwise: Vec<Control>,
     },
 }
+
+impl Control {
+    /// Whether a fence is passed, in some rounds at least.
+    pub fn holds_fence(&self) -> bool {
+        match self {
+            Control::Fence(_) => true,
+            Control::Sweep(_) | Control::Rotate(_) => false,
+            Control::Loop { body, .. } => body.iter().any(Control::holds_fence),
+            Control::Every { body, otherwise, .. } => body.iter().chain(otherwise).any(Control::holds_fence),
+        }
+    }
+}

@@ -56,6 +56,15 @@ impl Debts {
         out.extend(self.pending.first().map(|none| assign(*none, f64::from(u8::from(made)))));
     }
 
+    /// Counts on where an update is made in a sweep of its own: after the last number that may be pending follows none.
+    pub fn count_on(&self, out: &mut Vec<ScalarStmt>) {
+        self.count(false, out);
+        let Some((none, others)) = self.pending.split_first() else { return };
+        let value = others.iter().fold(ScalarExpr::Number(1.0), |rest, k| minus(rest, *k));
+        out.retain(|s| !matches!(s, ScalarStmt::Assign { scalar, .. } if scalar == none));
+        out.push(ScalarStmt::Assign { scalar: *none, value, text: String::new() });
+    }
+
     fn pay(&mut self, iteration: i64, sweep: &Sweep, due: (Option<ScalarId>, Option<usize>)) {
         match self.payments.iter_mut().find(|p| p.iteration == iteration && p.sweep == *sweep) {
             Some(known) if known.due.contains(&due) => {}

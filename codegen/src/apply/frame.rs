@@ -210,7 +210,7 @@ pub(super) fn advance_iteration(parts: &mut Parts, body: &mut Vec<Control>) {
         binary(BinaryOp::Add, ScalarExpr::Scalar(ScalarId::ITERATION), ScalarExpr::Number(1.0)),
         "iteration",
     );
-    let first = body.iter().find(|c| !matches!(c, Control::Sweep(_) | Control::Rotate(_)));
+    let first = body.iter().find(|c| c.holds_fence());
     if let Some(Control::Every { body: whole, otherwise: light, .. }) = first
         && let (Some(whole), Some(light)) = (only_fence(whole), only_fence(light))
     {

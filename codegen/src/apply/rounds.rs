@@ -70,6 +70,19 @@ pub(super) fn rounds(
     Ok(Rounds { body: vec![Control::Loop { times: l.times, body }], finish, reset })
 }
 
+/// What a sweep has to do with a delayed update of the solution.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Update {
+    /// Nothing.
+    Plain,
+    /// It leaves the update out.
+    LeftOut,
+    /// It makes the update.
+    Made,
+    /// A sweep of its own before it makes the update, in the rounds that have one.
+    Before,
+}
+
 pub(super) struct Writer<'s, 'g> {
     pub sequencer: &'s mut Sequencer<'g>,
     pub model: &'s Model<'g>,
@@ -222,26 +235,33 @@ impl Writer<'_, '_> {
     fn position(&mut self, at: i64, runup: bool, state: &mut [bool], out: &mut Vec<Control>) -> Result<(), Illegal> {
         let mut outputs = self.model.outputs(self.placement, at, runup);
         let delayed = self.model.delayed(self.placement).and_then(|x| outputs.iter().position(|o| o.0 == x));
-        let Some(solution) = delayed else { return self.variant(at, runup, &outputs, None, state, out) };
+        let Some(solution) = delayed else { return self.variant(at, runup, &outputs, Update::Plain, state, out) };
+        let n = self.placement.delay;
+        if self.placement.apart {
+            let update = outputs.remove(solution);
+            let sweep = self.sweep(at, runup, &[update], true, &BTreeMap::new())?;
+            out.push(Control::Every { n, body: sweep.into_iter().collect(), otherwise: Vec::new() });
+            return self.variant(at, runup, &outputs, Update::Before, state, out);
+        }
         let all = outputs.clone();
         outputs.remove(solution);
         let mut after = state.to_vec();
         let mut light = Vec::new();
-        self.variant(at, runup, &outputs, Some(false), &mut after, &mut light)?;
+        self.variant(at, runup, &outputs, Update::LeftOut, &mut after, &mut light)?;
         let mut whole = Vec::new();
-        self.variant(at, runup, &all, Some(true), state, &mut whole)?;
+        self.variant(at, runup, &all, Update::Made, state, &mut whole)?;
         state.copy_from_slice(&after);
-        out.push(Control::Every { n: self.placement.delay, body: whole, otherwise: light });
+        out.push(Control::Every { n, body: whole, otherwise: light });
         Ok(())
     }
 
-    /// A sweep with some outputs and its fence. `whole` tells the two variants of a delayed update apart.
+    /// A sweep with some outputs and its fence.
     fn variant(
         &mut self,
         at: i64,
         runup: bool,
         outputs: &[Instance],
-        whole: Option<bool>,
+        update: Update,
         state: &mut [bool],
         out: &mut Vec<Control>,
     ) -> Result<(), Illegal> {
@@ -253,33 +273,24 @@ impl Writer<'_, '_> {
                 sums.insert(*n, self.sequencer.parts.sum(kind));
             }
         }
-        let mut builder = SweepBuilder::new(graph);
-        let solution = (whole == Some(true)).then(|| -i64::from(self.placement.delay));
-        let here = self.here(At { at, runup, solution }, None);
-        for (n, e) in outputs {
-            match sums.get(n) {
-                Some(sum) => builder.reduce(&here, *n, *e, *sum)?,
-                None => builder.store(&here, *n, *e, here.buffer(*n, *e)?)?,
-            }
-        }
-        if !builder.is_empty() {
-            let sweep = self.sequencer.parts.sweep(builder.finish(None));
-            out.push(sweep);
-        }
+        out.extend(self.sweep(at, runup, outputs, update == Update::Made, &sums)?);
         let mut due = self.due(at, runup);
         due.sort_by_key(|i| self.model.rank(*i));
         let mut statements = Vec::new();
+        if update == Update::Before {
+            self.debts.count_on(&mut statements);
+        }
         for instance in &due {
             if graph.kind(instance.0).raises() {
                 // Exits from the run-up owe nothing.
-                let owed = self.debts.owed.get(&(instance.0, whole == Some(true)));
+                let owed = self.debts.owed.get(&(instance.0, update == Update::Made));
                 self.debts.mark(owed.copied().filter(|_| !runup), state, &mut statements);
             }
             self.statement(*instance, at, &sums, &mut statements)?;
         }
-        if let Some(whole) = whole {
+        if matches!(update, Update::LeftOut | Update::Made) {
             self.debts.mark(None, state, &mut statements);
-            self.debts.count(whole, &mut statements);
+            self.debts.count(update == Update::Made, &mut statements);
         }
         if !statements.is_empty() {
             let names: Vec<&str> = due.iter().map(|(n, _)| graph.node(*n).name.as_str()).collect();
@@ -288,6 +299,27 @@ impl Writer<'_, '_> {
             out.push(fence);
         }
         Ok(())
+    }
+
+    /// A sweep with some outputs, if there are any. `updates`: a delayed solution is among them.
+    fn sweep(
+        &mut self,
+        at: i64,
+        runup: bool,
+        outputs: &[Instance],
+        updates: bool,
+        sums: &BTreeMap<NodeId, SumId>,
+    ) -> Result<Option<Control>, Illegal> {
+        let mut builder = SweepBuilder::new(self.sequencer.graph);
+        let solution = updates.then(|| -i64::from(self.placement.delay));
+        let here = self.here(At { at, runup, solution }, None);
+        for (n, e) in outputs {
+            match sums.get(n) {
+                Some(sum) => builder.reduce(&here, *n, *e, *sum)?,
+                None => builder.store(&here, *n, *e, here.buffer(*n, *e)?)?,
+            }
+        }
+        Ok((!builder.is_empty()).then(|| self.sequencer.parts.sweep(builder.finish(None))))
     }
 
     /// Scalars and acts of the fence at a time.

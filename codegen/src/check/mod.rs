@@ -26,10 +26,10 @@ use machine::Machine;
 use textbook::{Case, Event, Run, Test};
 use world::{Vector, World, call, compare, dot};
 
-use crate::loops::{self, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
+use crate::loops::{self, Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId, status};
 use crate::math::Operator;
 
-/// Rounds of the main loop that are compared; enough for `every n` of small n and for all buffers to turn over.
+/// Rounds of the main loop that are compared, at least: enough for all buffers to turn over.
 const ROUNDS: u64 = 6;
 /// Unit roundoffs of the precisions: a program does not say in which it will run.
 const ROUNDOFFS: [f64; 2] = [f32::EPSILON as f64 / 2.0, f64::EPSILON / 2.0];
@@ -58,9 +58,10 @@ pub fn check(
 
 fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), String> {
     let rhs = expected_rhs(program, world);
-    let expected = textbook::run(case, world, rhs, world.guess, ROUNDS)?;
+    let rounds = rounds(program);
+    let expected = textbook::run(case, world, rhs, world.guess, rounds)?;
     // A pipelined program is ahead of the textbook: compare as far as the textbook goes.
-    let mut machine = Machine::new(program, world, ROUNDS);
+    let mut machine = Machine::new(program, world, rounds);
     machine.section(&program.prepare)?;
     check_range(program, world, &machine)?;
     let prepared = machine.clone();
@@ -91,13 +92,26 @@ fn check_in(program: &Program, case: Case<'_>, world: &World) -> Result<(), Stri
             return Err(format!("ended at a guard behind test {before}: {e}"));
         }
     }
-    for rounds in 1..=ROUNDS {
+    for rounds in 1..=rounds {
         let limit = expected.events.iter().filter(|e| e.test == Test::Round).nth(rounds as usize - 1);
         let Some(event) = limit else { break };
         limit_at(program, case, world, &prepared, rhs, rounds, event)
             .map_err(|e| format!("limited to {rounds} iterations: {e}"))?;
     }
     Ok(())
+}
+
+/// Rounds that are compared: one more than it takes until everything has happened.
+fn rounds(program: &Program) -> u64 {
+    fn longest(section: &[Control]) -> u64 {
+        let of = |control: &Control| match control {
+            Control::Loop { body, .. } => longest(body),
+            Control::Every { n, body, otherwise } => u64::from(*n).max(longest(body)).max(longest(otherwise)),
+            Control::Sweep(_) | Control::Fence(_) | Control::Rotate(_) => 0,
+        };
+        section.iter().map(of).max().unwrap_or(0)
+    }
+    ROUNDS.max(longest(&program.body) + 1)
 }
 
 /// A singular operator's right-hand side must be tested for its part in the null space; nothing else is.

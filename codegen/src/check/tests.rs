@@ -177,7 +177,7 @@ fn agree(a: &Seen, b: &Seen) -> bool {
 fn corrupt_placement(p: &mut Placement, dice: &mut Dice) -> String {
     let nodes: Vec<_> = p.times.keys().copied().collect();
     let node = nodes[dice.roll(nodes.len())];
-    let what = match dice.roll(8) {
+    let what = match dice.roll(9) {
         0 | 1 => {
             *p.times.entry(node).or_default() += [-2, -1, 1, 2][dice.roll(4)];
             "another time"
@@ -201,6 +201,10 @@ fn corrupt_placement(p: &mut Placement, dice: &mut Dice) -> String {
         6 => {
             p.linear = if p.linear.is_empty() { [node].into() } else { [].into() };
             "linearity"
+        }
+        7 => {
+            p.apart = !p.apart;
+            "the solution with others, or apart"
         }
         _ => {
             p.delay = if p.delay == 1 { 2 } else { p.delay - 1 };

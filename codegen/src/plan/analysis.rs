@@ -59,15 +59,20 @@ impl Model<'_> {
     }
 
     fn analyse_sweep(&self, p: &Placement, at: i64, runup: bool, a: &mut Analysis) -> Result<(), String> {
+        let c = At { at, runup, solution: None };
         let mut outputs = self.outputs(p, at, runup);
-        let mut share = 1.0;
-        if let Some(whole) = self.delayed(p).and_then(|x| outputs.iter().position(|o| o.0 == x)) {
-            share = 1.0 / f64::from(p.delay);
-            self.analyse_outputs(p, &outputs, At { at, runup, solution: None }, share, a)?;
-            outputs.remove(whole);
-            share = 1.0 - share;
+        let Some(solution) = self.delayed(p).and_then(|x| outputs.iter().position(|o| o.0 == x)) else {
+            return self.analyse_outputs(p, &outputs, c, 1.0, a);
+        };
+        let share = 1.0 / f64::from(p.delay);
+        if p.apart {
+            let update = outputs.remove(solution);
+            self.analyse_outputs(p, &[update], c, share, a)?;
+            return self.analyse_outputs(p, &outputs, c, 1.0, a);
         }
-        self.analyse_outputs(p, &outputs, At { at, runup, solution: None }, share, a)
+        self.analyse_outputs(p, &outputs, c, share, a)?;
+        outputs.remove(solution);
+        self.analyse_outputs(p, &outputs, c, 1.0 - share, a)
     }
 
     /// What a sweep with these outputs takes, which runs in a share of the rounds.

@@ -5,7 +5,9 @@
 //! often, while m - 1 earlier versions of the vectors in its terms must be kept and loaded then.
 //!
 //! The sweep that updates the solution exists twice: whole for rounds m, 2m, … and light, without the solution, for
-//! the others. Between updates the solution in memory is behind by a number of iterations that depends on the round;
+//! the others. Or the solution is updated *apart*: by a sweep of its own in rounds m, 2m, …, before the sweep that computes what
+//! has the same time. The vectors in its terms are then loaded once more, but a sweep that reads neighbours or solves along
+//! lines has no others to load beside its own. Between updates the solution in memory is behind by a number of iterations that depends on the round;
 //! an exit pays the difference in `finish`, one iteration a sweep. A [`Debt`] says what each way to end the loop owes.
 
 use super::analysis::Analysis;
@@ -57,7 +59,7 @@ impl Model<'_> {
                 return Err("an act sees another solution".into());
             }
             let debt = |whole, held| Debt { act: Some((*act, e)), whole, at, target, held };
-            if at == t {
+            if at == t && !p.apart {
                 out.push(debt(false, pending(0, period - 1, -1)));
                 out.push(debt(true, vec![(p.delay as usize - 1, 0)]));
             } else {

@@ -183,7 +183,8 @@ fn name_of(found: &search::Found) -> String {
         name += "_linear";
     }
     if found.placement.delay > 1 {
-        let _ = write!(name, "_every_{}", found.placement.delay);
+        let apart = if found.placement.apart { "_apart" } else { "" };
+        let _ = write!(name, "_every_{}{apart}", found.placement.delay);
     }
     name
 }

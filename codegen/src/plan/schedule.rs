@@ -68,6 +68,8 @@ pub struct Placement {
     /// Rounds after which the solution is updated, by all it missed at once; 1: in every round. See
     /// [`delay`](super::delay).
     pub delay: u32,
+    /// Whether a delayed solution is updated by a sweep of its own, before the one that computes what has the same time.
+    pub apart: bool,
 }
 
 impl Schedule {
@@ -103,7 +105,8 @@ impl Schedule {
             let _ = writeln!(out, "  {} by linearity", graph.node(*n).name);
         }
         if main.delay > 1 {
-            let _ = writeln!(out, "  solution updated every {} rounds", main.delay);
+            let apart = if main.apart { ", in a sweep of its own" } else { "" };
+            let _ = writeln!(out, "  solution updated every {} rounds{apart}", main.delay);
         }
         for n in &main.behind {
             let _ = writeln!(out, "  solution brought up to date after: {}", act_text(graph, *n));

@@ -23,6 +23,8 @@ const MAX_VERSIONS: i64 = 3;
 
 /// Rounds between delayed updates of the solution that are tried.
 const DELAYS: [u32; 3] = [2, 3, 4];
+/// The same where the solution is updated by a sweep of its own, which costs as much every time.
+const DELAYS_APART: [u32; 2] = [4, 8];
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +89,7 @@ fn empty() -> Placement {
         linear: BTreeSet::new(),
         behind: BTreeSet::new(),
         delay: 1,
+        apart: false,
     }
 }
 
@@ -318,6 +321,19 @@ impl Search<'_, '_> {
             for delay in DELAYS {
                 self.record_as(Placement { delay, ..p.clone() });
             }
+            self.delay_apart(&p);
+        }
+    }
+
+    /// Updates by sweeps of their own, at any time of the round: the vectors in their terms are kept until then.
+    fn delay_apart(&mut self, p: &Placement) {
+        let Some((solution, _)) = self.model.final_solution() else { return };
+        for delay in DELAYS_APART {
+            for at in p.first..p.first + p.sweeps {
+                let mut placement = Placement { delay, apart: true, ..p.clone() };
+                placement.times.insert(solution, at);
+                self.record_as(placement);
+            }
         }
     }
 
@@ -338,14 +354,16 @@ impl Search<'_, '_> {
     }
 }
 
-type Key = (f64, i64, i64, f64, usize, u32);
+type Key = (f64, i64, i64, f64, usize, bool, u32);
 
+/// What counts, less being better: one sweep for the solution and for what reads neighbours too holds more vectors at once.
 fn key(f: &Found) -> Key {
-    (f.analysis.words, f.placement.sweeps, f.buffers, f.analysis.work, f.placement.linear.len(), f.placement.delay)
+    let Placement { sweeps, linear, delay, apart, .. } = &f.placement;
+    (f.analysis.words, *sweeps, f.buffers, f.analysis.work, linear.len(), *delay > 1 && !apart, *delay)
 }
 
 /// Whether one is as good in every respect. Of equals the first stays.
 fn dominates(a: &Found, b: &Found) -> bool {
     let (a, b) = (key(a), key(b));
-    a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2 && a.3 <= b.3 && a.4 <= b.4 && a.5 <= b.5
+    a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2 && a.3 <= b.3 && a.4 <= b.4 && a.5 <= b.5 && a.6 <= b.6
 }

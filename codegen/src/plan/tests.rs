@@ -321,10 +321,19 @@ fn fronts_of_the_library() {
 fn delayed_updates() {
     let case = Case::library("pcg", Preconditioner::Line(2));
     let plans = sound_plans(&case, Limits::default());
-    for (delay, words) in [(2, 8.5), (3, 8.0 + 1.0 / 3.0), (4, 8.25)] {
-        let found = plans.iter().find(|p| p.schedule.main.as_ref().is_some_and(|m| m.delay == delay));
-        let found = found.expect("the update of u can be delayed");
-        assert!((found.cost.words - words).abs() < 1e-6, "{delay}: {}", found.cost.words);
+    for (delay, apart, words) in
+        [(2, false, 8.5), (3, false, 8.0 + 1.0 / 3.0), (4, false, 8.25), (4, true, 8.5), (8, true, 8.25)]
+    {
+        let asked = |p: &&Plan| {
+            let main = p.schedule.main.as_ref().filter(|m| m.delay == delay && m.apart == apart);
+            main.is_some() && p.schedule.arithmetic == Arithmetic::Same
+        };
+        let found = plans.iter().find(asked).expect("the update of u can be delayed");
+        assert!((found.cost.words - words).abs() < 1e-6, "{delay}, apart {apart}: {}", found.cost.words);
+        let round = found.schedule.main.as_ref().map_or(0, |main| main.sweeps) as f64;
+        let own = if apart { 1.0 / f64::from(delay) } else { 0.0 };
+        assert!((found.cost.sweeps - round - own).abs() < 1e-6, "{}", found.schedule.name);
+        assert_eq!(found.cost.fences, 2.0, "{}", found.schedule.name);
     }
     for fence in plans.iter().flat_map(|p| &p.program.fences).filter(|f| f.predicate.is_some()) {
         let counts = |s: &ScalarStmt| matches!(s, ScalarStmt::Assign { scalar: ScalarId::ITERATION, .. });

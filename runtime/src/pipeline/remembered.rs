@@ -96,6 +96,7 @@ struct StoredPlacement {
     linear: Vec<usize>,
     behind: Vec<usize>,
     delay: u32,
+    apart: bool,
 }
 
 impl From<&Schedule> for Stored {
@@ -111,6 +112,7 @@ impl From<&Schedule> for Stored {
                 linear: p.linear.iter().map(|n| n.0).collect(),
                 behind: p.behind.iter().map(|n| n.0).collect(),
                 delay: p.delay,
+                apart: p.apart,
             }),
             predicted: schedule.predicted.map(|n| n.0),
             different_recurrence: schedule.arithmetic == Arithmetic::DifferentRecurrence,
@@ -131,6 +133,7 @@ impl From<Stored> for Schedule {
                 linear: p.linear.into_iter().map(NodeId).collect(),
                 behind: p.behind.into_iter().map(NodeId).collect(),
                 delay: p.delay,
+                apart: p.apart,
             }),
             predicted: stored.predicted.map(NodeId),
             arithmetic: if stored.different_recurrence { Arithmetic::DifferentRecurrence } else { Arithmetic::Same },

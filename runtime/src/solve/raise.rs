@@ -91,9 +91,7 @@ fn count(control: &[Control], statuses: &[Vec<i32>], fences: &mut Vec<(usize, bo
 /// Whether the first fence of the main loop advances the iteration before it raises anything: then what the loop raises
 /// is of iteration 1 or later.
 fn advances_first(program: &Program, body: &[Control]) -> bool {
-    let first = |control: &[Control]| {
-        control.iter().find(|step| !matches!(step, Control::Sweep(_) | Control::Rotate(_))).cloned()
-    };
+    let first = |control: &[Control]| control.iter().find(|step| step.holds_fence()).cloned();
     let advances = |step: Option<Control>| match step {
         Some(Control::Fence(fence)) => {
             let assigns = |s: &ScalarStmt| matches!(s, ScalarStmt::Assign { scalar: ScalarId::ITERATION, .. });
