@@ -194,6 +194,9 @@ pub(super) fn body(
 ) -> Result<(), MapError> {
     let sums = sums_of(fence);
     let mut writer = Writer { cx, b, lead, sums: BTreeMap::new(), known: BTreeMap::new() };
+    if lanes > 1 && lead.is_none() && !sums.is_empty() {
+        writer.ask(fence, lane.clone());
+    }
     let parts = writer.strided(&sums, lane.clone(), lanes)?;
     if lanes > 1 {
         let running: Vec<(SumKind, VarId)> = parts.iter().map(|p| (cx.program.sums[p.0.0], p.1)).collect();
@@ -227,6 +230,23 @@ struct Writer<'a, 'c, 'b> {
 }
 
 impl Writer<'_, '_, '_> {
+    /// Loads what the statements read while partial sums are on their way: one wait on memory instead of one after another.
+    fn ask(&mut self, fence: &Fence, lane: Expr) {
+        let mut loaded = Vec::new();
+        self.b.comment("scalars, with partial sums on their way");
+        for scalar in read_first(fence) {
+            let var = self.b.declare(&self.cx.program.scalars[scalar.0], fold::real(0.0, Type::F64));
+            loaded.push((scalar, var));
+            self.known.insert(scalar, fold::var(var));
+        }
+        self.b.open_if();
+        for (scalar, var) in loaded {
+            let value = scalars::load(self.b, self.cx, scalar);
+            self.b.push(Stmt::Assign(var, value));
+        }
+        self.b.close_if(fold::compare(Cmp::Eq, lane, fold::int(0)));
+    }
+
     /// Every lane combines the partial sums of its blocks, in order; those of equally many blocks side by side.
     fn strided(&mut self, sums: &BTreeSet<SumId>, lane: Expr, lanes: u32) -> Result<Vec<(SumId, VarId)>, MapError> {
         let mut groups: BTreeMap<u64, Vec<(SumId, BufferId, VarId)>> = BTreeMap::new();
@@ -452,6 +472,30 @@ pub(super) fn sums_of(fence: &Fence) -> BTreeSet<SumId> {
     let visited = fence.statements.iter().try_for_each(|s| statement_reads(s, &mut visit));
     debug_assert!(visited.is_ok(), "the visitor refuses nothing");
     sums
+}
+
+/// Scalars that a fence reads before it assigns them; the iteration, which is noted beside a status, among them.
+fn read_first(fence: &Fence) -> BTreeSet<ScalarId> {
+    let (mut read, mut assigned) = (BTreeSet::from([ScalarId::ITERATION]), BTreeSet::new());
+    for statement in &fence.statements {
+        let visited = statement_reads(statement, &mut |what| {
+            if let Read::Scalar(scalar) = what
+                && !assigned.contains(&scalar)
+            {
+                read.insert(scalar);
+            }
+            Ok(())
+        });
+        debug_assert!(visited.is_ok(), "the visitor refuses nothing");
+        match statement {
+            ScalarStmt::Assign { scalar, .. } => assigned.extend([*scalar]),
+            ScalarStmt::Check { .. } | ScalarStmt::Measure { .. } => {
+                assigned.extend([ScalarId::MEASURE, ScalarId::BOUND]);
+            }
+            ScalarStmt::Require { .. } | ScalarStmt::Raise { .. } => {}
+        }
+    }
+    read
 }
 
 /// Whether a real is infinite or NaN.
