@@ -88,7 +88,7 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     let variant = &cx.options.variant;
     let [x, y] = variant.lanes(cx.grid);
     let [x, y] = if dims == 3 { [x, y] } else { [x * y, 1] };
-    let chunk = variant.walk(cx.grid);
+    let chunk = walked(cx, sweep);
     let walks = dims > 1 && chunk.min(cx.size(dims - 1)) > 1;
     if walks
         && let Some(plan) = Plan::of(cx, sweep)?
@@ -112,10 +112,10 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     lead::open(&mut eval, lane.clone(), x * y, blocks.count())?;
     let sums = Accumulators::declare(&mut eval);
     if dims == 1 {
-        one_axis(&mut eval, &sums, &blocks, x, width)?;
+        one_axis(&mut eval, &sums, &blocks, x, width, chunk)?;
     } else {
         let lanes = if dims == 3 { vec![(0, x), (1, y)] } else { vec![(0, x)] };
-        walk(&mut eval, &sums, &blocks, &lanes, width, &carries)?;
+        walk(&mut eval, &sums, &blocks, &lanes, width, chunk, &carries)?;
     }
     sums.finish(&mut eval.b, &mut places, lane.clone(), x * y, blocks.number());
     fence::close(&mut eval, lane, x * y, blocks.count())?;
@@ -126,24 +126,41 @@ fn cuda(cx: &mut Context, sweep: &Sweep) -> Result<Made, MapError> {
     Ok((kernel, args))
 }
 
+/// Points that a lane has of a sweep that only moves words: no neighbour is read at their ends and no block leaves a sum, so
+/// that many small blocks even out. With these an H200 adds eight vectors to one at 4.2 TB/s, with 32 at 3.7.
+const FEW_POINTS: u64 = 4;
+
+/// Points of the last axis that a lane walks through; on one axis, points a block apart.
+fn walked(cx: &Context, sweep: &Sweep) -> u64 {
+    let variant = &cx.options.variant;
+    let moves = variant.chunk.is_none() && sweep.sums.is_empty() && wide::is_pointwise(sweep);
+    if moves { variant.walk(cx.grid).min(FEW_POINTS) } else { variant.walk(cx.grid) }
+}
+
 /// One axis: every lane takes points a block apart.
-fn one_axis(eval: &mut Eval, sums: &Accumulators, blocks: &Blocks, x: u32, width: u32) -> Result<(), MapError> {
-    let chunk = eval.cx.options.variant.walk(eval.cx.grid) as i64;
+fn one_axis(
+    eval: &mut Eval,
+    sums: &Accumulators,
+    blocks: &Blocks,
+    x: u32,
+    width: u32,
+    chunk: u64,
+) -> Result<(), MapError> {
     let letter = eval.cx.letters()[0];
     let lanes = fold::int(i64::from(x));
     let step = (chunk > 1).then(|| eval.open_loop("step"));
     let first = match step {
-        Some(step) => fold::add(fold::mul(blocks.tile(0), fold::int(chunk)), fold::var(step)),
+        Some(step) => fold::add(fold::mul(blocks.tile(0), fold::int(chunk as i64)), fold::var(step)),
         None => blocks.tile(0),
     };
     let lane = fold::add(fold::mul(first, lanes), Expr::Lane(0));
     let i = eval.b.bind_here(letter, fold::mul(lane, fold::int(i64::from(width))));
     eval.frame.own = vec![i];
     eval.frame.know(i, (0, eval.cx.size(0) as i64 - 1));
-    let whole = eval.cx.size(0).is_multiple_of(u64::from(x * width) * chunk as u64);
+    let whole = eval.cx.size(0).is_multiple_of(u64::from(x * width) * chunk);
     inside(eval, &[(0, i, whole)], |eval| wide::points(eval, sums, width))?;
     if let Some(step) = step {
-        eval.close_loop(step, fold::int(0), fold::int(chunk), 1, LoopKind::Sequential);
+        eval.close_loop(step, fold::int(0), fold::int(chunk as i64), 1, LoopKind::Sequential);
     }
     Ok(())
 }
@@ -156,6 +173,7 @@ fn walk(
     blocks: &Blocks,
     lanes: &[(usize, u32)],
     width: u32,
+    chunk: u64,
     carries: &[Carry],
 ) -> Result<(), MapError> {
     let cx = eval.cx;
@@ -171,7 +189,7 @@ fn walk(
         eval.frame.own.push(var);
         guards.push((axis, var, cx.size(axis).is_multiple_of(u64::from(count * each))));
     }
-    let (n, chunk) = (cx.size(last), cx.options.variant.walk(cx.grid).min(cx.size(last)));
+    let (n, chunk) = (cx.size(last), chunk.min(cx.size(last)));
     inside(eval, &guards, |eval| {
         if chunk == 1 {
             let k = eval.b.bind_here(cx.letters()[last], blocks.tile(1));

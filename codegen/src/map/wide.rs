@@ -17,9 +17,13 @@ use crate::loops::{Sweep, ValueId, ValueKind, Version};
 /// Points that a lane has side by side.
 pub(super) fn width(cx: &Context, sweep: &Sweep) -> u32 {
     let wanted = cx.options.variant.vector;
-    let plain = |kind: &ValueKind| matches!(kind, ValueKind::Load(_) | ValueKind::Map(_));
     let fits = cx.size(0).is_multiple_of(u64::from(wanted)) && cx.operator().space.rows().is_none();
-    if fits && sweep.values.iter().all(|value| plain(&value.kind)) { wanted } else { 1 }
+    if fits && is_pointwise(sweep) { wanted } else { 1 }
+}
+
+/// Whether a sweep reads nothing beside its points.
+pub(super) fn is_pointwise(sweep: &Sweep) -> bool {
+    sweep.values.iter().all(|value| matches!(value.kind, ValueKind::Load(_) | ValueKind::Map(_)))
 }
 
 /// Evaluates the own point and those after it, so many together.
