@@ -34,9 +34,6 @@ pub struct Timed {
     pub rejected: bool,
 }
 
-/// What stands for the time of a candidate that failed.
-pub const NEVER: Timed = Timed { seconds: f64::NAN, spread: 0.0, samples: 0, rejected: true };
-
 /// Launches of a candidate, recorded for sampling.
 pub struct Lap {
     recorded: Recorded,
@@ -102,6 +99,11 @@ impl Lap {
     /// Gives the recorded list back.
     pub fn close(self, backend: &mut dyn Backend) {
         backend.forget(self.recorded);
+    }
+
+    /// Forgets the samples so far.
+    pub fn clear(&mut self) {
+        self.samples.clear();
     }
 
     /// The samples so far, in order.
@@ -171,9 +173,20 @@ pub fn choose<K: Ord>(samples: &[Vec<f64>], key: impl Fn(usize) -> K) -> usize {
 
 /// Which of two rivals, sampled in turns, is faster: the median of the ratios `a / b` of neighbouring samples.
 pub fn ratio(a: &[f64], b: &[f64]) -> f64 {
-    let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b.max(1e-12)).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
+    quartiles(&ratios(a, b)).map_or(1.0, |[_, median, _]| median)
+}
+
+/// Ratios `a / b` of neighbouring samples.
+pub fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a / b.max(1e-12)).collect()
+}
+
+/// Lower quartile, median and upper quartile of numbers; none of none.
+pub fn quartiles(numbers: &[f64]) -> Option<[f64; 3]> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |quarter: usize| sorted.get(quarter * sorted.len() / 4).copied();
+    Some([at(1)?, at(2)?, at(3)?])
 }
 
 #[cfg(test)]
@@ -188,5 +201,11 @@ mod tests {
         // A clock that slows down by half in the middle: neighbours still compare.
         let (a, b) = ([1.0, 1.0, 2.0, 2.0, 2.0], [1.1, 1.1, 2.2, 2.2, 2.2]);
         assert!((ratio(&a, &b) - 1.0 / 1.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn quartiles_are_numbers_of_the_list() {
+        assert_eq!(quartiles(&[5.0, 1.0, 4.0, 2.0, 3.0]), Some([2.0, 3.0, 4.0]));
+        assert_eq!((quartiles(&[7.0]), quartiles(&[])), (Some([7.0; 3]), None));
     }
 }

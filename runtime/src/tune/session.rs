@@ -36,7 +36,8 @@ pub struct Session<'w> {
     known: Vec<Record>,
     family: String,
     key: String,
-    about: About,
+    /// What is tuned, in words.
+    pub about: About,
     /// The time.
     pub budget: Budget,
     counted: usize,
@@ -249,6 +250,11 @@ impl<'w> Session<'w> {
         (format!("{DEVICE}: {error}"), Err(Error::Backend(BackendError::Device(gone))))
     }
 
+    /// Whether a record is of what is tuned.
+    pub fn owns(&self, record: &Record) -> bool {
+        record.key == self.key
+    }
+
     /// The last choice of an earlier tune.
     pub fn last_choice(&self) -> Option<&Record> {
         self.known.iter().rev().find(|record| record.kind == Kind::Choice)
@@ -390,14 +396,20 @@ impl<'w> Session<'w> {
     }
 
     /// Ends: the report with what the user should know, and the device.
-    pub fn end(mut self, mut report: Report, mut notices: Vec<String>) -> (Report, Box<dyn Backend>) {
+    pub fn end(self, mut report: Report, notices: Vec<String>) -> (Report, Box<dyn Backend>) {
+        let (notices, backend) = self.close(notices);
+        report.notices = notices;
+        (report, backend)
+    }
+
+    /// Gives everything back: what the user should know, and the device.
+    pub fn close(mut self, mut notices: Vec<String>) -> (Vec<String>, Box<dyn Backend>) {
         let mut shared = self.backend();
         self.limit(None);
         notices.extend(self.store.take_notices());
         notices.extend(shared.notices());
-        report.notices = notices;
         drop(self);
         let backend = shared.into_inner().unwrap_or_else(|shared| Box::new(shared));
-        (report, backend)
+        (notices, backend)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Live, Race};
 use crate::backend::{Backend, BackendError, KernelInfo};
 use crate::solve::Error;
-use crate::tune::record::Verdict;
+use crate::tune::record::{Kind, Verdict};
 use crate::tune::trial::{Searched, Trial};
 use crate::tune::tunable::Tunable;
 use crate::tune::{clock, key};
@@ -89,23 +89,29 @@ impl<T: Tunable> Race<'_, '_, T> {
 
     /// A round, as far as there is time: whether all of it.
     fn round(&mut self) -> Result<bool, Error> {
-        let backend = &mut self.session.backend();
-        let samples = if backend.small_problems_only().is_some() { 1 } else { ROUND };
+        let samples = if self.session.backend().small_problems_only().is_some() { 1 } else { ROUND };
         for _ in 0..samples {
             let begin = Instant::now();
             if !self.session.searches(self.turn) {
                 return Ok(false);
             }
-            let mut at = 0;
-            while at < self.live.len() {
-                match self.live[at].lap.sample(backend, &self.tunable) {
-                    Ok(_) => at += 1,
-                    Err(error) => self.drops_out(at, &error)?,
-                }
-            }
+            self.sample_each()?;
             self.turn = begin.elapsed();
         }
         Ok(true)
+    }
+
+    /// A sample of everyone that is loaded, in their order.
+    pub(super) fn sample_each(&mut self) -> Result<(), Error> {
+        let backend = &mut self.session.backend();
+        let mut at = 0;
+        while at < self.live.len() {
+            match self.live[at].lap.sample(backend, &self.tunable) {
+                Ok(_) => at += 1,
+                Err(error) => self.drops_out(at, &error)?,
+            }
+        }
+        Ok(())
     }
 
     /// A finalist that the device could run before and cannot any more.
@@ -117,8 +123,8 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.trials[trial] = Trial::failed(self.tunable.parts(number), reason);
         if let Ok((kernels, _)) = self.tunable.map(number) {
             let code = key::code(self.session.target, &kernels);
-            let (trial, timed) = (self.trials[trial].clone(), clock::NEVER);
-            self.keep(&trial, code, timed);
+            let trial = self.trials[trial].clone();
+            self.keep(Kind::Kernel, &trial, code);
         }
         answers
     }
@@ -139,6 +145,16 @@ impl<T: Tunable> Race<'_, '_, T> {
             (resources, self.trials[trial].variant.clone())
         };
         alike.map(|rival| rival.0).min_by_key(|trial| cost(*trial)).unwrap_or(best.0)
+    }
+
+    /// Keeps what was found best beside the measurements: it was chosen in turns, which single times do not tell.
+    pub(super) fn keep_winner(&mut self) {
+        let best = self.winner();
+        let number = self.live.iter().find(|live| live.trial == best).map(|live| self.numbers[live.trial]);
+        if let Some((code, _)) = self.codes.iter().find(|(_, known)| Some(**known) == number) {
+            let (trial, code) = (self.trials[best].clone(), code.clone());
+            self.keep(Kind::Winner, &trial, code);
+        }
     }
 
     /// Chooses, and gives everything back.
