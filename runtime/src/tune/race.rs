@@ -74,6 +74,8 @@ struct Race<'s, 'e, T: Tunable> {
     waiting: BTreeMap<usize, Waiting<T::Mapped>>,
     live: Vec<Live<T::Candidate>>,
     until: Option<Instant>,
+    /// Trial of the reference.
+    reference: Option<usize>,
     /// Candidates that stay loaded at most.
     most: usize,
     /// Time of the last samples of all that are left.
@@ -123,6 +125,7 @@ impl<'s, 'e, T: Tunable> Race<'s, 'e, T> {
             waiting: BTreeMap::new(),
             live: Vec::new(),
             until: asked.until,
+            reference: None,
             most,
             turn: Duration::ZERO,
         }
@@ -427,7 +430,9 @@ impl<'s, 'e, T: Tunable> Race<'s, 'e, T> {
         let backend = &mut self.session.backend();
         let limit = self.live.iter().map(|live| live.lap.timed().seconds).min_by(f64::total_cmp);
         let (limit, until) = (limit.filter(|_| loaded.number != 0), self.session.budget.search_until());
-        let timed = match lap.settle(backend, &self.tunable, limit, until) {
+        let beside = self.live.iter().find(|live| self.session.disturbed() && Some(live.trial) == self.reference);
+        let beside = beside.map(|live| &live.lap);
+        let timed = match lap.settle(backend, &self.tunable, beside, limit, until) {
             Ok(timed) => timed,
             Err(error) => {
                 lap.close(backend);
@@ -448,7 +453,14 @@ impl<'s, 'e, T: Tunable> Race<'s, 'e, T> {
         };
         self.keep(Kind::Kernel, &trial, code);
         self.push(number, trial);
-        self.live.push(Live { trial: self.trials.len() - 1, candidate, lap });
+        let trial = self.trials.len() - 1;
+        if self.reference.is_none() {
+            self.reference = Some(trial);
+            if self.session.disturbed() {
+                lap.refer();
+            }
+        }
+        self.live.push(Live { trial, candidate, lap });
         self.thin(self.most);
         Ok(())
     }

@@ -167,6 +167,11 @@ impl<'w> Session<'w> {
         }
     }
 
+    /// Whether samples of one kernel differ by more than rivals do: other work shares the cores of a host.
+    pub fn disturbed(&self) -> bool {
+        self.target == Target::Host && self.backend.small_problems_only().is_none()
+    }
+
     /// What work of a thread gives; none when `until` comes, when whoever watches asks to stop, or when it panicked.
     pub fn wait<T>(&mut self, work: &Receiver<T>, until: Option<Instant>, stage: &Stage) -> Option<T> {
         loop {

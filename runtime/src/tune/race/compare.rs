@@ -13,7 +13,7 @@ use crate::tune::tunable::Tunable;
 use crate::tune::turns::LATE;
 
 /// Turns at most, and where times mean nothing.
-const TURNS: [usize; 2] = [1001, 3];
+const TURNS: [usize; 2] = [4001, 3];
 
 /// A candidate with its samples, seconds of a launch.
 #[derive(Debug, Clone, PartialEq)]
