@@ -74,8 +74,11 @@ fn interpreter() -> Box<dyn Backend> {
     Box::new(InterpBackend::new(InterpOptions { target: Target::Host, ..InterpOptions::default() }))
 }
 
-/// The stores that hold each rival of the only kernel, and its variant.
-fn rivals(object: &Value) -> Vec<(Vec<String>, Vec<(String, String)>)> {
+/// The stores that hold a variant, and the variant.
+type Held = (Vec<String>, Vec<(String, String)>);
+
+/// Who holds each rival of the only kernel.
+fn rivals(object: &Value) -> Vec<Held> {
     let kernels = object["kernels"].as_array().expect("kernels");
     assert_eq!(kernels.len(), 1, "{object}");
     let read = |rival: &Value| {
@@ -103,7 +106,7 @@ fn stores_that_hold_different_variants_meet_the_default() {
     assert_eq!(kernel["kernel"], place.kernel);
     for rival in kernel["rivals"].as_array().unwrap() {
         let samples = rival["samples"].as_array().unwrap();
-        assert!(samples.len() > 1 && Value::from(samples.len()) == kernel["turns"], "{rival}");
+        assert!(samples.len() > 1 && kernel["turns"].as_u64() == Some(samples.len() as u64), "{rival}");
         let best = &rival["over"][usize::try_from(kernel["best"].as_u64().unwrap()).unwrap()];
         let [low, high] = [0, 1].map(|at| best["quartiles"][at].as_f64().unwrap());
         assert!((low..=high).contains(&best["median"].as_f64().unwrap()), "{rival}");
