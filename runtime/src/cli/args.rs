@@ -229,6 +229,10 @@ pub(super) struct BenchArgs {
     pub(super) kind: Vec<String>,
 }
 
+/// What has no meaning beside `tune --compare`.
+const COMPARED: [&str; 10] =
+    ["count", "exhaustive", "strategy", "fresh", "show", "export", "import", "mesh", "matrix", "plot"];
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -240,6 +244,7 @@ Examples:
   kernelwright tune --show
   kernelwright tune --export team.jsonl
   kernelwright tune --import team.jsonl
+  kernelwright tune model.kw --compare before --compare team.jsonl
 
 Measurements are kept under KERNELWRIGHT_TUNED, or in the user's cache folder; a tune that was ended goes on there.
 Ctrl-C ends the search and chooses the best of what is known; a second one ends the process at once.
@@ -290,6 +295,11 @@ pub(super) struct TuneArgs {
     /// Take over what --export wrote.
     #[arg(long, value_name = "FILE")]
     pub(super) import: Option<PathBuf>,
+    /// Tune nothing, and time what searches chose for the kernels of FILE as the store at this place has it, a folder or what
+    /// --export wrote: the default and the kernels of all stores in turns, in this process; may be repeated. Differences of a few
+    /// per cent between tunes show only here, as processes differ by more.
+    #[arg(long, value_name = "STORE", requires = "file", conflicts_with_all = COMPARED)]
+    pub(super) compare: Vec<PathBuf>,
     /// A mesh (gmsh 2.2 or 4.1), instead of the problem's.
     #[arg(long, value_name = "FILE.msh", help_heading = "Problems of systems")]
     pub(super) mesh: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! `tune`: search for the best schedule and variants, and look after what was found.
 
+mod compare;
+
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -42,17 +44,11 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
         return kept(args, out);
     }
     let options = Options { since: Some(Instant::now()), ..options(args) };
-    let deadline = Deadline::new(Instant::now(), options.budget, out.is_json());
-    let stop = interrupt_flag();
-    let mut line = Line::new();
-    let result = found(args, &options, &mut |progress| {
-        line.update(progress);
-        deadline.note(progress.what);
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    line.finish();
-    drop(deadline);
-    let report = result?;
+    if !args.compare.is_empty() {
+        let comparison = watched(&options, out, |watch| compare::compared(args, &options, watch))?;
+        return compare::print(&comparison, out);
+    }
+    let report = watched(&options, out, |watch| found(args, &options, watch))?;
     report.notices.iter().for_each(|notice| eprintln!("note: {notice}"));
     text(&report, out)?;
     out.object(&object(&report))?;
@@ -60,6 +56,21 @@ pub(super) fn run(args: &TuneArgs, out: &mut Out) -> Result<u8, Failure> {
         std::fs::write(path, plot::svg(&report)).map_err(|error| arrays::failed(path, &error))?;
     }
     Ok(0)
+}
+
+/// Work with a line on the terminal, which Ctrl-C ends, and the budget in any case.
+fn watched<T>(options: &Options, out: &Out, work: impl FnOnce(Watch) -> Result<T, Failure>) -> Result<T, Failure> {
+    let deadline = Deadline::new(Instant::now(), options.budget, out.is_json());
+    let stop = interrupt_flag();
+    let mut line = Line::new();
+    let result = work(&mut |progress| {
+        line.update(progress);
+        deadline.note(progress.what);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    line.finish();
+    drop(deadline);
+    result
 }
 
 /// Tunes what the arguments name.
@@ -102,11 +113,16 @@ fn program(loaded: &Loaded, args: &TuneArgs, options: &Options, watch: Watch) ->
         let message = "--mesh is for problems of systems; this one is of an operator";
         return Err(Failure::Usage(message.to_string()));
     }
-    let mut builder = choose(loaded, args).backend(args.backend);
-    if let Some(schedule) = &args.schedule {
-        builder = builder.schedule(schedule);
+    Ok(built(loaded, args).tune_now(options, watch)?)
+}
+
+/// The problem that the arguments name, with back end and schedule.
+fn built<'l>(loaded: &'l Loaded, args: &TuneArgs) -> Builder<'l> {
+    let builder = choose(loaded, args).backend(args.backend);
+    match &args.schedule {
+        Some(schedule) => builder.schedule(schedule),
+        None => builder,
     }
-    Ok(builder.tune_now(options, watch)?)
 }
 
 /// A problem of a system, with what the arguments set.
@@ -347,7 +363,8 @@ fn show(records: &[Record], store: &Store, out: &mut Out) -> Result<(), Failure>
     let choices: Vec<&Record> = records.iter().filter(|record| record.kind == Kind::Choice).collect();
     let failed = records.iter().filter(|record| record.verdict == Verdict::Failed).count();
     let place = store.directory().map(|place| place.display().to_string()).unwrap_or_default();
-    let measured = records.len() - choices.len();
+    let winners = records.iter().filter(|record| record.kind == Kind::Winner).count();
+    let measured = records.len() - choices.len() - winners;
     out.line(format!("{place}: {measured} measurements ({failed} failed), {} choices", choices.len()))?;
     let rows: Vec<Vec<String>> = choices.into_iter().map(choice).collect();
     columns(&rows).iter().try_for_each(|line| out.line(line))

@@ -175,6 +175,22 @@ impl<'l> Builder<'l> {
         tune::tune(self, backend, options, watch)
     }
 
+    /// Times what searches of several stores chose for the kernels, in turns, on the back end of the builder.
+    ///
+    /// # Errors
+    /// As [`Builder::compile`]; stores of which none has anything for the problem.
+    pub fn compare_now(
+        &self,
+        stores: &[tune::Recorded],
+        options: &tune::Options,
+        watch: tune::Watch,
+    ) -> Result<tune::comparison::Comparison, Error> {
+        let opened = self.opened()?;
+        let (mut comparison, _) = tune::compare(self, opened.backend, stores, options, watch)?;
+        comparison.notices.splice(0..0, opened.notices);
+        Ok(comparison)
+    }
+
     /// The store in use.
     pub(crate) fn store(&self) -> Store {
         self.store.as_ref().map_or_else(Store::of_user, Store::at)

@@ -3,6 +3,10 @@
 //! What disturbs a measurement makes it longer, never shorter, so that the least of several samples is the estimate;
 //! the median says how far samples spread. Samples of rivals are taken in turns, so that a clock that changes its rate
 //! changes it for all.
+//!
+//! On a host that is not enough: where other work shares the cores, a sample takes half as long again as another, or twice as
+//! long, and the least one is luck. There every sample of a candidate has one of the reference beside it, and the median
+//! of their ratios is the estimate.
 
 use std::time::{Duration, Instant};
 
@@ -34,14 +38,21 @@ pub struct Timed {
     pub rejected: bool,
 }
 
-/// What stands for the time of a candidate that failed.
-pub const NEVER: Timed = Timed { seconds: f64::NAN, spread: 0.0, samples: 0, rejected: true };
-
 /// Launches of a candidate, recorded for sampling.
 pub struct Lap {
     recorded: Recorded,
     launches: usize,
     /// Seconds of a launch, by sample.
+    samples: Vec<f64>,
+    /// The reference, where times do not hold by themselves.
+    reference: Option<Beside>,
+}
+
+/// A reference that is sampled beside something.
+struct Beside {
+    /// Its seconds, which ratios are multiplied with.
+    seconds: f64,
+    /// Its samples.
     samples: Vec<f64>,
 }
 
@@ -76,14 +87,20 @@ impl Lap {
         launches: usize,
     ) -> Result<Lap, BackendError> {
         let list: Vec<_> = (0..launches).flat_map(|set| bench.launches(candidate, set)).collect();
-        Ok(Lap { recorded: backend.record(&list)?, launches, samples: Vec::new() })
+        Ok(Lap { recorded: backend.record(&list)?, launches, samples: Vec::new(), reference: None })
     }
 
     /// A run that does not count.
-    fn warm(&mut self, backend: &mut dyn Backend, bench: &impl Tunable) -> Result<f64, BackendError> {
-        let seconds = self.sample(backend, bench)?;
-        self.samples.clear();
-        Ok(seconds)
+    fn warm(&self, backend: &mut dyn Backend, bench: &impl Tunable) -> Result<f64, BackendError> {
+        self.run(backend, bench)
+    }
+
+    /// Seconds of one launch.
+    fn run(&self, backend: &mut dyn Backend, bench: &impl Tunable) -> Result<f64, BackendError> {
+        if bench.raises() {
+            bench.clear(backend)?;
+        }
+        Ok(backend.time(&self.recorded)? / self.launches as f64)
     }
 
     /// Takes a sample: seconds of one launch.
@@ -91,17 +108,32 @@ impl Lap {
     /// # Errors
     /// A device that fails.
     pub fn sample(&mut self, backend: &mut dyn Backend, bench: &impl Tunable) -> Result<f64, BackendError> {
-        if bench.raises() {
-            bench.clear(backend)?;
-        }
-        let seconds = backend.time(&self.recorded)? / self.launches as f64;
+        let seconds = self.run(backend, bench)?;
         self.samples.push(seconds);
         Ok(seconds)
+    }
+
+    /// Becomes a reference: its time is what it is now.
+    pub fn refer(&mut self) {
+        self.reference = Some(Beside { seconds: self.timed().seconds, samples: self.samples.clone() });
+    }
+
+    /// Notes the sample of the reference that was taken beside the last one.
+    pub fn note(&mut self, sample: f64) {
+        if let Some(reference) = &mut self.reference {
+            reference.samples.push(sample);
+        }
     }
 
     /// Gives the recorded list back.
     pub fn close(self, backend: &mut dyn Backend) {
         backend.forget(self.recorded);
+    }
+
+    /// Forgets the samples so far.
+    pub fn clear(&mut self) {
+        self.samples.clear();
+        self.reference.iter_mut().for_each(|reference| reference.samples.clear());
     }
 
     /// The samples so far, in order.
@@ -111,11 +143,15 @@ impl Lap {
 
     /// What the samples say.
     pub fn timed(&self) -> Timed {
-        let (seconds, spread) = summary(&self.samples);
+        let (seconds, spread) = match &self.reference {
+            None => summary(&self.samples),
+            Some(Beside { seconds, samples }) => relative(*seconds, &self.samples, samples),
+        };
         Timed { seconds, spread, samples: self.samples.len() as u32, rejected: false }
     }
 
-    /// Samples until the spread is known, the candidate is hopeless against a limit, or time is up; once in any case.
+    /// Samples until the spread is known, the candidate is hopeless against a limit, or time is up; once in any case. With a
+    /// reference each sample has one of that beside it, and a single one does not make a candidate hopeless.
     ///
     /// # Errors
     /// A device that fails.
@@ -123,16 +159,22 @@ impl Lap {
         &mut self,
         backend: &mut dyn Backend,
         bench: &impl Tunable,
+        reference: Option<&Lap>,
         limit: Option<f64>,
         until: Option<Instant>,
     ) -> Result<Timed, BackendError> {
         let [least, most] = SAMPLES;
         // What an interpreter takes is no measure of anything.
         let most = if backend.small_problems_only().is_some() { least } else { most };
+        self.reference = reference.map(|reference| Beside { seconds: reference.timed().seconds, samples: Vec::new() });
         while self.samples.len() < most {
             self.sample(backend, bench)?;
+            if let Some(reference) = reference {
+                self.note(reference.run(backend, bench)?);
+            }
             let timed = self.timed();
-            if limit.is_some_and(|limit| timed.seconds > HOPELESS * limit) {
+            let several = reference.is_none() || self.samples.len() >= least;
+            if several && limit.is_some_and(|limit| timed.seconds > HOPELESS * limit) {
                 return Ok(Timed { rejected: true, ..timed });
             }
             let known = self.samples.len() >= least && timed.spread < STEADY;
@@ -142,6 +184,12 @@ impl Lap {
         }
         Ok(self.timed())
     }
+}
+
+/// The time of something beside a reference of so many seconds, and the upper quartile of ratios over their median, less one.
+fn relative(seconds: f64, samples: &[f64], reference: &[f64]) -> (f64, f64) {
+    let Some([_, median, upper]) = quartiles(&ratios(samples, reference)) else { return (f64::INFINITY, 0.0) };
+    (seconds * median, if median > 0.0 { upper / median - 1.0 } else { 0.0 })
 }
 
 /// Least value, and median over it less one.
@@ -171,9 +219,20 @@ pub fn choose<K: Ord>(samples: &[Vec<f64>], key: impl Fn(usize) -> K) -> usize {
 
 /// Which of two rivals, sampled in turns, is faster: the median of the ratios `a / b` of neighbouring samples.
 pub fn ratio(a: &[f64], b: &[f64]) -> f64 {
-    let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b.max(1e-12)).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
+    quartiles(&ratios(a, b)).map_or(1.0, |[_, median, _]| median)
+}
+
+/// Ratios `a / b` of neighbouring samples.
+pub fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a / b.max(1e-12)).collect()
+}
+
+/// Lower quartile, median and upper quartile of numbers; none of none.
+pub fn quartiles(numbers: &[f64]) -> Option<[f64; 3]> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |quarter: usize| sorted.get(quarter * sorted.len() / 4).copied();
+    Some([at(1)?, at(2)?, at(3)?])
 }
 
 #[cfg(test)]
@@ -188,5 +247,20 @@ mod tests {
         // A clock that slows down by half in the middle: neighbours still compare.
         let (a, b) = ([1.0, 1.0, 2.0, 2.0, 2.0], [1.1, 1.1, 2.2, 2.2, 2.2]);
         assert!((ratio(&a, &b) - 1.0 / 1.1).abs() < 1e-12);
+    }
+
+    /// Both cores in the third sample, one in the others: the least would be the luck of who had it.
+    #[test]
+    fn times_beside_a_reference_are_by_ratios() {
+        let (samples, reference) = ([2.2, 2.2, 1.1, 2.2, 1.1], [2.0, 2.0, 1.0, 2.0, 2.0]);
+        let (seconds, spread) = relative(1.5, &samples, &reference);
+        assert!((seconds - 1.65).abs() < 1e-12 && spread < 1e-12, "{seconds} {spread}");
+        assert_eq!(relative(1.5, &[], &[]), (f64::INFINITY, 0.0));
+    }
+
+    #[test]
+    fn quartiles_are_numbers_of_the_list() {
+        assert_eq!(quartiles(&[5.0, 1.0, 4.0, 2.0, 3.0]), Some([2.0, 3.0, 4.0]));
+        assert_eq!((quartiles(&[7.0]), quartiles(&[])), (Some([7.0; 3]), None));
     }
 }

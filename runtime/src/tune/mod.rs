@@ -9,14 +9,18 @@
 //!    them. What can be searched is a [`tunable`]; a [`step`] is one.
 //! 3. Whole iterations decide: the default, the tuned schedules and the choice of the tune before meet in turns.
 //!
+//! [`compare`] times what searches in other processes chose, in turns in this one.
+//!
 //! Every measurement goes to the [`store`] at once; a tune that is killed goes on where it was. [`known`] is how
 //! solves find the choice.
 
 pub mod bench;
 pub mod budget;
 pub mod clock;
+pub mod comparison;
 pub mod element;
 pub mod exact;
+pub mod held;
 pub mod iterate;
 pub mod key;
 pub mod kit;
@@ -44,8 +48,9 @@ pub mod workshop;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+pub use held::Recorded;
 pub use report::Report;
-pub use tuner::tune;
+pub use tuner::{compare, tune};
 
 /// What a tune may take, and how it searches.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //! Halving: every candidate that passes its proof is sampled a few times, and given up at once where it is hopeless; the
 //! best few stay loaded for the [`finals`].
 
+mod compare;
 mod finals;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use kernelwright_codegen::kernel::Kernel;
 
 use super::budget::{Act, ends};
-use super::clock::{Lap, NEVER, Timed};
+use super::clock::Lap;
 use super::key;
 use super::record::{Kind, Record, Verdict};
 use super::session::{Session, Stage};
@@ -28,6 +29,7 @@ use super::workshop::{Job, Made};
 use crate::backend::shared::Shared;
 use crate::backend::{Backend, BackendError, KernelInfo};
 use crate::solve::Error;
+pub use compare::{Sampled, compare};
 
 /// Candidates that a strategy names before it is told of any of them.
 const WAVE: usize = 8;
@@ -72,6 +74,10 @@ struct Race<'s, 'e, T: Tunable> {
     waiting: BTreeMap<usize, Waiting<T::Mapped>>,
     live: Vec<Live<T::Candidate>>,
     until: Option<Instant>,
+    /// Trial of the reference.
+    reference: Option<usize>,
+    /// Candidates that stay loaded at most.
+    most: usize,
     /// Time of the last samples of all that are left.
     turn: Duration,
 }
@@ -94,28 +100,37 @@ pub struct Asked<'a> {
 /// # Errors
 /// A device that no longer answers, or a default (and candidates in its place) that cannot be a reference.
 pub fn search<T: Tunable>(session: &mut Session<'_>, tunable: T, asked: &Asked<'_>) -> Result<Searched, Error> {
-    let open = vec![State::Open; tunable.points().values.len()];
-    let mut race = Race {
-        states: open.clone(),
-        told: open,
-        session,
-        schedule: asked.schedule,
-        tunable,
-        waves: VecDeque::new(),
-        trials: Vec::new(),
-        numbers: Vec::new(),
-        codes: BTreeMap::new(),
-        waiting: BTreeMap::new(),
-        live: Vec::new(),
-        until: asked.until,
-        turn: Duration::ZERO,
-    };
+    let mut race = Race::new(session, tunable, asked, finals::FINALISTS);
     let result = race.run(asked);
+    if result.is_ok() {
+        race.keep_winner();
+    }
     let found = race.close();
     result.map(|()| found)
 }
 
-impl<T: Tunable> Race<'_, '_, T> {
+impl<'s, 'e, T: Tunable> Race<'s, 'e, T> {
+    fn new(session: &'s mut Session<'e>, tunable: T, asked: &Asked<'s>, most: usize) -> Self {
+        let open = vec![State::Open; tunable.points().values.len()];
+        Race {
+            states: open.clone(),
+            told: open,
+            session,
+            schedule: asked.schedule,
+            tunable,
+            waves: VecDeque::new(),
+            trials: Vec::new(),
+            numbers: Vec::new(),
+            codes: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            live: Vec::new(),
+            until: asked.until,
+            reference: None,
+            most,
+            turn: Duration::ZERO,
+        }
+    }
+
     fn run(&mut self, asked: &Asked<'_>) -> Result<(), Error> {
         self.reference()?;
         if let Some(begun) = asked.begun {
@@ -415,7 +430,9 @@ impl<T: Tunable> Race<'_, '_, T> {
         let backend = &mut self.session.backend();
         let limit = self.live.iter().map(|live| live.lap.timed().seconds).min_by(f64::total_cmp);
         let (limit, until) = (limit.filter(|_| loaded.number != 0), self.session.budget.search_until());
-        let timed = match lap.settle(backend, &self.tunable, limit, until) {
+        let beside = self.live.iter().find(|live| self.session.disturbed() && Some(live.trial) == self.reference);
+        let beside = beside.map(|live| &live.lap);
+        let timed = match lap.settle(backend, &self.tunable, beside, limit, until) {
             Ok(timed) => timed,
             Err(error) => {
                 lap.close(backend);
@@ -434,10 +451,17 @@ impl<T: Tunable> Race<'_, '_, T> {
             info,
             remembered: false,
         };
-        self.keep(&trial, code, timed);
+        self.keep(Kind::Kernel, &trial, code);
         self.push(number, trial);
-        self.live.push(Live { trial: self.trials.len() - 1, candidate, lap });
-        self.thin(finals::FINALISTS);
+        let trial = self.trials.len() - 1;
+        if self.reference.is_none() {
+            self.reference = Some(trial);
+            if self.session.disturbed() {
+                lap.refer();
+            }
+        }
+        self.live.push(Live { trial, candidate, lap });
+        self.thin(self.most);
         Ok(())
     }
 
@@ -445,22 +469,24 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.states[number] = State::Out;
         let trial = Trial::failed(self.tunable.parts(number), reason);
         if !code.is_empty() {
-            self.keep(&trial, code, NEVER);
+            self.keep(Kind::Kernel, &trial, code);
         }
         self.push(number, trial);
     }
 
-    fn keep(&mut self, trial: &Trial, code: String, timed: Timed) {
-        let mut record: Record = self.session.record(Kind::Kernel, self.schedule);
-        record.kernel = self.tunable.name().to_string();
-        record.code = code;
-        record.variant.clone_from(&trial.variant);
-        record.verdict = trial.verdict;
-        record.reason.clone_from(&trial.reason);
-        record.seconds = trial.seconds;
-        record.spread = timed.spread;
-        record.samples = timed.samples;
-        record.info.clone_from(&trial.info);
+    fn keep(&mut self, kind: Kind, trial: &Trial, code: String) {
+        let record = Record {
+            kernel: self.tunable.name().to_string(),
+            code,
+            variant: trial.variant.clone(),
+            verdict: trial.verdict,
+            reason: trial.reason.clone(),
+            seconds: trial.seconds,
+            spread: trial.spread,
+            samples: trial.samples,
+            info: trial.info.clone(),
+            ..self.session.record(kind, self.schedule)
+        };
         self.session.store.append(&record);
     }
 

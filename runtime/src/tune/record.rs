@@ -17,6 +17,8 @@ const DIGITS: usize = 16;
 pub enum Kind {
     /// A kernel under a variant.
     Kernel,
+    /// What a search found best for a kernel.
+    Winner,
     /// An iteration under a schedule.
     Iteration,
     /// What a tune chose.

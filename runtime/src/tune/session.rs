@@ -36,7 +36,8 @@ pub struct Session<'w> {
     known: Vec<Record>,
     family: String,
     key: String,
-    about: About,
+    /// What is tuned, in words.
+    pub about: About,
     /// The time.
     pub budget: Budget,
     counted: usize,
@@ -166,6 +167,11 @@ impl<'w> Session<'w> {
         }
     }
 
+    /// Whether samples of one kernel differ by more than rivals do: other work shares the cores of a host.
+    pub fn disturbed(&self) -> bool {
+        self.target == Target::Host && self.backend.small_problems_only().is_none()
+    }
+
     /// What work of a thread gives; none when `until` comes, when whoever watches asks to stop, or when it panicked.
     pub fn wait<T>(&mut self, work: &Receiver<T>, until: Option<Instant>, stage: &Stage) -> Option<T> {
         loop {
@@ -247,6 +253,11 @@ impl<'w> Session<'w> {
         }
         let gone = format!("{DEVICE} under {what}: {error}");
         (format!("{DEVICE}: {error}"), Err(Error::Backend(BackendError::Device(gone))))
+    }
+
+    /// Whether a record is of what is tuned.
+    pub fn owns(&self, record: &Record) -> bool {
+        record.key == self.key
     }
 
     /// The last choice of an earlier tune.
@@ -390,14 +401,20 @@ impl<'w> Session<'w> {
     }
 
     /// Ends: the report with what the user should know, and the device.
-    pub fn end(mut self, mut report: Report, mut notices: Vec<String>) -> (Report, Box<dyn Backend>) {
+    pub fn end(self, mut report: Report, notices: Vec<String>) -> (Report, Box<dyn Backend>) {
+        let (notices, backend) = self.close(notices);
+        report.notices = notices;
+        (report, backend)
+    }
+
+    /// Gives everything back: what the user should know, and the device.
+    pub fn close(mut self, mut notices: Vec<String>) -> (Vec<String>, Box<dyn Backend>) {
         let mut shared = self.backend();
         self.limit(None);
         notices.extend(self.store.take_notices());
         notices.extend(shared.notices());
-        report.notices = notices;
         drop(self);
         let backend = shared.into_inner().unwrap_or_else(|shared| Box::new(shared));
-        (report, backend)
+        (notices, backend)
     }
 }

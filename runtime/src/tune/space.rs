@@ -11,6 +11,8 @@ pub struct Space<V> {
     parts: Vec<Part>,
     /// Variants; the first is the default.
     pub variants: Vec<V>,
+    /// Number of the value in each part, by candidate.
+    values: Vec<Vec<usize>>,
     /// What strategies see of them.
     pub points: Points,
 }
@@ -43,8 +45,8 @@ impl<V: Clone> Space<V> {
             part.values.iter().position(|value| *value == own).unwrap_or(0)
         };
         let chosen: Vec<usize> = parts.iter().map(place).collect();
-        let mut space = Space { parts, variants: vec![default.clone()], points: Points::default() };
-        space.points.values.push(chosen.clone());
+        let mut space =
+            Space { parts, variants: vec![default.clone()], values: vec![chosen.clone()], points: Points::default() };
         let mut values = vec![0; chosen.len()];
         loop {
             if values != chosen
@@ -52,12 +54,16 @@ impl<V: Clone> Space<V> {
                 && shapes.sensible(&variant, &default, &space.parts)
             {
                 space.variants.push(variant);
-                space.points.values.push(values.clone());
+                space.values.push(values.clone());
             }
             if !count(&mut values, &space.parts) {
                 break;
             }
         }
+        let places: Vec<Vec<Vec<usize>>> = space.parts.iter().map(coordinates).collect();
+        let seen =
+            |values: &Vec<usize>| places.iter().zip(values).flat_map(|(part, value)| part[*value].clone()).collect();
+        space.points.values = space.values.iter().map(seen).collect();
         let base = shapes.expected(&default);
         space.points.predicted = space.variants.iter().map(|variant| shapes.expected(variant) / base).collect();
         space
@@ -72,7 +78,7 @@ impl<V: Clone> Space<V> {
 impl<V> Space<V> {
     /// The parts of a candidate that are chosen here.
     pub fn parts(&self, number: usize) -> Vec<(String, String)> {
-        let values = self.parts.iter().zip(&self.points.values[number]);
+        let values = self.parts.iter().zip(&self.values[number]);
         values.map(|(part, value)| (part.key.to_string(), part.values[*value].clone())).collect()
     }
 }
@@ -80,6 +86,24 @@ impl<V> Space<V> {
 /// Parts and their values as text, for keys.
 pub fn text(parts: impl IntoIterator<Item = Part>) -> String {
     parts.into_iter().map(|part| format!("{}: {}\n", part.key, part.values.join(" "))).collect()
+}
+
+/// What strategies see of each value of a part: its number; of the tile of a host the numbers of its two lengths, which
+/// matter one by one. A word counts as a length of its own.
+fn coordinates(part: &Part) -> Vec<Vec<usize>> {
+    if part.key != "tile" {
+        return (0..part.values.len()).map(|number| vec![number]).collect();
+    }
+    let mut lengths = [Vec::new(), Vec::new()];
+    let mut place = |which: usize, length: &str| {
+        let known: &mut Vec<String> = &mut lengths[which];
+        known.iter().position(|known| known == length).unwrap_or_else(|| {
+            known.push(length.to_string());
+            known.len() - 1
+        })
+    };
+    let both = part.values.iter().map(|value| value.split_once('x').unwrap_or((value, value)));
+    both.map(|(rows, steps)| vec![place(0, rows), place(1, steps)]).collect()
 }
 
 /// The next combination; false after the last.
@@ -99,4 +123,17 @@ pub fn with_resources(predicted: f64, info: Option<&KernelInfo>) -> f64 {
     let Some(info) = info else { return predicted };
     let spilled = 1.0 + f64::from(info.local_bytes.min(4096)) / 512.0;
     predicted * spilled * (0.25 / info.occupancy.max(0.01)).max(1.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_tiles_are_seen_one_by_one() {
+        let part = |key, values: [&str; 4]| Part { key, values: values.map(str::to_string).to_vec() };
+        let tiles = coordinates(&part("tile", ["auto", "2x4", "2x8", "16x4"]));
+        assert_eq!(tiles, [[0, 0], [1, 1], [1, 2], [2, 1]]);
+        assert_eq!(coordinates(&part("width", ["4", "8", "16", "32"])), [[0], [1], [2], [3]]);
+    }
 }

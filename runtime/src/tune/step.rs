@@ -372,7 +372,7 @@ impl Shapes for StepShapes<'_> {
             (map::Target::Host, Work::Point | Work::Plain) => {
                 let [rows, planes] = variant.tile_of(grid);
                 let blocks = (size(1) / rows as f64).ceil() * (size(2) / planes as f64).ceil();
-                (PIECES / blocks).max(1.0) + 0.1 / (rows * planes) as f64
+                (pieces() / blocks).max(1.0) + 0.1 / (rows * planes) as f64
             }
             (map::Target::Host, Work::Line(_)) => 1.0 + 0.05 * (variant.simd as f64 / 128.0).log2().abs(),
             (map::Target::Host, Work::Fence | Work::Rows) => 1.0,
@@ -382,8 +382,13 @@ impl Shapes for StepShapes<'_> {
 
 /// Lanes that keep a device busy.
 const LANES: f64 = (MULTIPROCESSORS * MULTIPROCESSOR_LANES as u64 / 2) as f64;
-/// Lines or rows that keep a host's cores busy.
-const PIECES: f64 = 64.0;
+/// Blocks that keep a core of a host busy to the end.
+const PIECES: f64 = 4.0;
+
+/// Blocks that keep a host's cores busy.
+fn pieces() -> f64 {
+    PIECES * std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64
+}
 
 /// A sweep over points on a device.
 fn point(points: f64, grid: &math::Grid, variant: &Variant) -> f64 {

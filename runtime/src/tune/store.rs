@@ -114,13 +114,8 @@ impl Store {
     /// # Errors
     /// A file that cannot be read, or that has lines and no record among them.
     pub fn import(&mut self, from: &Path) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(&std::fs::read(from)?).into_owned();
         let mut families: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        let records = self.parse(&text, from);
-        if records.is_empty() && !text.trim().is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no line of it is a record that can be used"));
-        }
-        for record in records {
+        for record in self.exported(from)? {
             families.entry(record.family.clone()).or_default().push(record);
         }
         let mut taken = 0;
@@ -132,6 +127,31 @@ impl Store {
             }
         }
         Ok(taken)
+    }
+
+    /// The records of a store's folder, or of an exported file.
+    ///
+    /// # Errors
+    /// A folder that cannot be listed, a file that cannot be read, or that has lines and no record among them.
+    pub fn recorded(place: &Path) -> io::Result<(Vec<Record>, Vec<String>)> {
+        let mut store = Store::at(place);
+        let records = if place.is_dir() {
+            std::fs::read_dir(place)?;
+            store.read_all()
+        } else {
+            store.exported(place)?
+        };
+        Ok((records, store.take_notices()))
+    }
+
+    /// The records of an exported file.
+    fn exported(&mut self, from: &Path) -> io::Result<Vec<Record>> {
+        let text = String::from_utf8_lossy(&std::fs::read(from)?).into_owned();
+        let records = self.parse(&text, from);
+        if records.is_empty() && !text.trim().is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no line of it is a record that can be used"));
+        }
+        Ok(records)
     }
 
     fn append_all(&mut self, family: &str, records: &[&Record]) -> bool {

@@ -1,5 +1,6 @@
 //! The course of a tune: schedules, kernels, final.
 
+mod compare;
 mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use super::record::About;
 use super::report::{Finalist, KernelReport, Report, ScheduleTrial};
 use super::session::{Session, Stage, Subject};
 use super::step::{Entry, Mapping, StepSearch, steps};
+use super::store::Store;
 use super::turns::{LATE, ROUNDS, turns};
 use super::workshop::Workshop;
 use super::{Options, Watch, key, known};
@@ -30,6 +32,7 @@ use crate::backend::shared::Shared;
 use crate::inputs::sources::Context;
 use crate::pipeline::{self, Planned};
 use crate::solve::{Builder, Error};
+pub use compare::compare;
 
 /// Share of the time of kernels of the next slower schedule, to that of the one before.
 const SLOWER: f64 = 0.5;
@@ -50,7 +53,7 @@ pub fn tune(
 ) -> Result<(Report, Box<dyn Backend>), Error> {
     let begin = Instant::now();
     let backend = Shared::new(backend);
-    let mut tuner = Tuner::new(builder, backend, options, watch, begin)?;
+    let mut tuner = Tuner::new(builder, backend, options, builder.store(), (watch, begin))?;
     let copy = tuner.session.copy_bandwidth()?;
     let (schedules, default, near) = tuner.schedules()?;
     let kernels = match tuner.kernels(&near) {
@@ -115,8 +118,8 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         builder: &'b Builder<'l>,
         backend: Shared,
         options: &Options,
-        watch: Watch<'w>,
-        begin: Instant,
+        store: Store,
+        watch: (Watch<'w>, Instant),
     ) -> Result<Self, Error> {
         let (_, problem) = builder.chosen()?;
         let loaded = builder.loaded();
@@ -161,8 +164,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
             precision: problem.precision,
             history_len: pipeline::history_len(problem.iterations),
         };
-        let store = builder.store();
-        let session = Session::new(backend, options.clone(), workshop, store, subject, (watch, begin));
+        let session = Session::new(backend, options.clone(), workshop, store, subject, watch);
         Ok(Tuner { builder, problem, planned, small, inputs, mapping, start, session, notices: Vec::new() })
     }
 
@@ -269,11 +271,7 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
     ) -> Result<Searched, Error> {
         let begun = Some(Instant::now());
         let plan = &self.planned.plans[plan];
-        let small = self.small.iter().map(|graph| apply::apply(graph, &plan.schedule));
-        let small = small.collect::<Result<Vec<_>, _>>().map_err(|error| Error::Internal(error.to_string()))?;
-        let small = small.into_iter().map(|program| (program, Vec::new())).collect();
-        let (program, mapping) = (&plan.program, self.mapping.clone());
-        let entry = Entry { program, inputs: &self.inputs, small, step, mapping };
+        let entry = entry(plan, &self.small, &self.inputs, (step, &self.mapping))?;
         let found = StepSearch::new(&mut self.session, entry)?;
         let schedule = plan.schedule.name.as_str();
         race::search(&mut self.session, found, &race::Asked { schedule, until, seeds, begun })
@@ -449,6 +447,19 @@ impl<'b, 'l, 'w> Tuner<'b, 'l, 'w> {
         let report = session.report(problem.name.clone(), schedules, kernels, (all, best), about);
         Ok(session.end(report, notices))
     }
+}
+
+/// What a step of a plan is searched with; `small` are the graphs at small sizes.
+fn entry<'p>(
+    plan: &'p Plan,
+    small: &[Graph],
+    inputs: &'p Inputs,
+    (step, mapping): (Step, &Mapping),
+) -> Result<Entry<'p>, Error> {
+    let small = small.iter().map(|graph| apply::apply(graph, &plan.schedule));
+    let small = small.collect::<Result<Vec<_>, _>>().map_err(|error| Error::Internal(error.to_string()))?;
+    let small = small.into_iter().map(|program| (program, Vec::new())).collect();
+    Ok(Entry { program: &plan.program, inputs, small, step, mapping: mapping.clone() })
 }
 
 fn delay(plan: &Plan) -> u32 {

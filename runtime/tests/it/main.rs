@@ -40,6 +40,8 @@ mod solve_driver;
 mod solve_library;
 mod solve_mixed;
 mod solve_random;
+mod tune_compare;
+mod tune_disturbed;
 mod tune_faults;
 mod tune_search;
 mod solve_schedules;

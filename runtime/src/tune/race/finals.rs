@@ -1,20 +1,22 @@
 //! The end of a search: the best candidates in turns, half of them leaving after each round, until two are left. Of those
 //! that no measurement tells apart the one with fewer resources wins, then the one whose name comes first.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Live, Race};
 use crate::backend::{Backend, BackendError, KernelInfo};
 use crate::solve::Error;
-use crate::tune::record::Verdict;
+use crate::tune::record::{Kind, Verdict};
 use crate::tune::trial::{Searched, Trial};
 use crate::tune::tunable::Tunable;
 use crate::tune::{clock, key};
 
-/// Candidates that stay loaded for the final, the default among them.
+/// Candidates that stay loaded for the final, the reference among them.
 pub(super) const FINALISTS: usize = 5;
 /// Samples of each finalist in a round of the final.
 const ROUND: usize = 6;
+/// The same where other work disturbs them, and the time after which they are as many as elsewhere.
+const DISTURBED: (usize, Duration) = (30, Duration::from_secs(1));
 /// Rounds at least: two that are close are told apart by many samples.
 const ROUNDS: usize = 3;
 /// Times closer than this are not told apart. Half of what is allowed between whole iterations: both together keep two tunes
@@ -24,11 +26,11 @@ const ALIKE: f64 = 0.005;
 const AGAIN: f64 = 1.05;
 
 impl<T: Tunable> Race<'_, '_, T> {
-    /// Gives back all but the default and the best of those that are loaded.
+    /// Gives back all but the reference and the best of those that are loaded.
     pub(super) fn thin(&mut self, most: usize) {
         self.live.sort_by(|a, b| a.lap.timed().seconds.total_cmp(&b.lap.timed().seconds));
         while self.live.len() > most.max(1) {
-            let Some(at) = self.live.iter().rposition(|live| live.trial != 0) else { break };
+            let Some(at) = self.live.iter().rposition(|live| Some(live.trial) != self.reference) else { break };
             self.leave(at);
         }
     }
@@ -89,23 +91,41 @@ impl<T: Tunable> Race<'_, '_, T> {
 
     /// A round, as far as there is time: whether all of it.
     fn round(&mut self) -> Result<bool, Error> {
-        let backend = &mut self.session.backend();
-        let samples = if backend.small_problems_only().is_some() { 1 } else { ROUND };
-        for _ in 0..samples {
+        let samples = match () {
+            () if self.session.backend().small_problems_only().is_some() => 1,
+            () if self.session.disturbed() => DISTURBED.0,
+            () => ROUND,
+        };
+        let first = Instant::now();
+        for sample in 0..samples {
             let begin = Instant::now();
             if !self.session.searches(self.turn) {
                 return Ok(false);
             }
-            let mut at = 0;
-            while at < self.live.len() {
-                match self.live[at].lap.sample(backend, &self.tunable) {
-                    Ok(_) => at += 1,
-                    Err(error) => self.drops_out(at, &error)?,
-                }
+            if sample >= ROUND && first.elapsed() > DISTURBED.1 {
+                break;
             }
+            self.sample_each()?;
             self.turn = begin.elapsed();
         }
         Ok(true)
+    }
+
+    /// A sample of everyone that is loaded, in their order.
+    pub(super) fn sample_each(&mut self) -> Result<(), Error> {
+        let backend = &mut self.session.backend();
+        let mut at = 0;
+        while at < self.live.len() {
+            match self.live[at].lap.sample(backend, &self.tunable) {
+                Ok(_) => at += 1,
+                Err(error) => self.drops_out(at, &error)?,
+            }
+        }
+        let reference = self.live.iter().find(|live| Some(live.trial) == self.reference);
+        if let Some(sample) = reference.and_then(|live| live.lap.samples().last().copied()) {
+            self.live.iter_mut().for_each(|live| live.lap.note(sample));
+        }
+        Ok(())
     }
 
     /// A finalist that the device could run before and cannot any more.
@@ -117,8 +137,8 @@ impl<T: Tunable> Race<'_, '_, T> {
         self.trials[trial] = Trial::failed(self.tunable.parts(number), reason);
         if let Ok((kernels, _)) = self.tunable.map(number) {
             let code = key::code(self.session.target, &kernels);
-            let (trial, timed) = (self.trials[trial].clone(), clock::NEVER);
-            self.keep(&trial, code, timed);
+            let trial = self.trials[trial].clone();
+            self.keep(Kind::Kernel, &trial, code);
         }
         answers
     }
@@ -139,6 +159,16 @@ impl<T: Tunable> Race<'_, '_, T> {
             (resources, self.trials[trial].variant.clone())
         };
         alike.map(|rival| rival.0).min_by_key(|trial| cost(*trial)).unwrap_or(best.0)
+    }
+
+    /// Keeps what was found best beside the measurements: it was chosen in turns, which single times do not tell.
+    pub(super) fn keep_winner(&mut self) {
+        let best = self.winner();
+        let number = self.live.iter().find(|live| live.trial == best).map(|live| self.numbers[live.trial]);
+        if let Some((code, _)) = self.codes.iter().find(|(_, known)| Some(**known) == number) {
+            let (trial, code) = (self.trials[best].clone(), code.clone());
+            self.keep(Kind::Winner, &trial, code);
+        }
     }
 
     /// Chooses, and gives everything back.
