@@ -301,14 +301,18 @@ impl CudaBackend {
         Ok(DeviceVector::lent(buffer.block.clone(), buffer.len as usize, buffer.element))
     }
 
-    /// Checks a launch and enqueues it.
-    fn enqueue(&self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
+    /// Checks a launch and hands it over.
+    fn with_launch(
+        &self,
+        kernel: KernelHandle,
+        args: &[BufferHandle],
+        take: impl FnOnce(&Function, &Shape, &[&Block]) -> Result<(), Failure>,
+    ) -> Result<(), BackendError> {
         let kernel = self.kernels.get(kernel.0).ok_or_else(|| super::no_kernel(kernel))?;
         let facts = |buffer: &CudaBuffer| (buffer.element, buffer.len);
         let buffers = kernel.signature.take(args, |handle| self.buffer(handle), facts)?;
         let blocks: Vec<&Block> = buffers.iter().map(|buffer| &*buffer.block).collect();
-        self.device
-            .launch(&kernel.function, &kernel.shape, &blocks)
+        take(&kernel.function, &kernel.shape, &blocks)
             .map_err(|failure| BackendError::Device(format!("kernel {}: {}", kernel.signature.name, failure.text)))
     }
 
@@ -444,7 +448,7 @@ impl Backend for CudaBackend {
     }
 
     fn launch(&mut self, kernel: KernelHandle, args: &[BufferHandle]) -> Result<(), BackendError> {
-        self.enqueue(kernel, args)?;
+        self.with_launch(kernel, args, |function, shape, blocks| self.device.launch(function, shape, blocks))?;
         self.counters.launches += 1;
         Ok(())
     }
@@ -458,8 +462,11 @@ impl Backend for CudaBackend {
     }
 
     fn record(&mut self, launches: &[(KernelHandle, Vec<BufferHandle>)]) -> Result<Recorded, BackendError> {
-        let enqueue = || launches.iter().try_for_each(|(kernel, args)| self.enqueue(*kernel, args));
-        let graph = self.device.capture(enqueue)?;
+        let mut graph = self.device.graph()?;
+        for (kernel, args) in launches {
+            self.with_launch(*kernel, args, |function, shape, blocks| graph.add(function, shape, blocks))?;
+        }
+        graph.finish()?;
         let kernels = launches.iter().filter_map(|(kernel, _)| self.kernels.get(kernel.0));
         let buffers = launches.iter().flat_map(|(_, args)| args).filter_map(|handle| self.buffers.get(handle.0));
         let recorded = RecordedGraph {

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
-use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, DriverError, result};
 use cudarc::nvrtc::Ptx;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -132,9 +132,9 @@ impl Device {
             cooperative: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         };
         // SAFETY: events only track cudarc's slices, and there are none here. With them, making a stream would wait for
-        // the whole context, which breaks a capture that another back end of this process may be in.
+        // the whole context, and so for every other back end of this process.
         unsafe { context.disable_event_tracking() };
-        // A stream of our own: the default one cannot be captured into a graph.
+        // A stream of our own: work on the default one waits for all others.
         let stream = context.new_stream()?;
         Ok(Device { context, stream, live: Arc::default(), facts })
     }
@@ -241,18 +241,14 @@ impl Device {
         }?)
     }
 
-    /// Captures what `enqueue` launches into a graph.
-    pub fn capture<E: From<Failure>>(&self, enqueue: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
-        // Relaxed: a kernel's code may be loaded at its first launch, which the stricter modes forbid.
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        self.stream.begin_capture(mode).map_err(Failure::from)?;
-        let enqueued = enqueue();
-        // Ended whatever happened, or the stream would stay unusable.
-        let captured = self.stream.end_capture(sys::CUgraphInstantiate_flags(0)).map_err(Failure::from);
-        enqueued?;
-        let none = Failure { text: "the driver captured no graph".to_owned(), out_of_memory: false };
-        let graph = captured?.ok_or(none)?;
-        Ok(Graph { graph, stream: self.stream.clone() })
+    /// A graph without launches. They are added one by one: a capture of the stream would break when another thread of
+    /// the process waits for the whole device meanwhile.
+    pub fn graph(&self) -> Result<Graph, Failure> {
+        self.context.bind_to_thread()?;
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the context is current; the graph is destroyed once, by `Graph`.
+        unsafe { sys::cuGraphCreate(&raw mut graph, 0) }.result()?;
+        Ok(Graph { graph, last: None, ready: None, stream: self.stream.clone() })
     }
 
     /// Marks a point of the stream, for timing.
@@ -362,21 +358,103 @@ impl Function {
 
 /// A list of launches the device holds.
 pub struct Graph {
-    graph: CudaGraph,
+    graph: sys::CUgraph,
+    /// The launch that the next one follows.
+    last: Option<sys::CUgraphNode>,
+    /// What is enqueued, once it was made ready.
+    ready: Option<sys::CUgraphExec>,
     stream: Arc<CudaStream>,
 }
 
 impl Graph {
-    /// Enqueues it.
+    /// Adds a launch after those that are there. The caller has checked that `blocks` fit the kernel's signature, and
+    /// keeps them and the function for as long as the graph.
+    pub fn add(&mut self, function: &Function, shape: &Shape, blocks: &[&Block]) -> Result<(), Failure> {
+        let mut params: Vec<*mut c_void> =
+            blocks.iter().map(|block| (&raw const block.address).cast_mut().cast::<c_void>()).collect();
+        let node = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: function.function.cu_function(),
+            gridDimX: shape.grid[0],
+            gridDimY: shape.grid[1],
+            gridDimZ: shape.grid[2],
+            blockDimX: shape.lanes[0],
+            blockDimY: shape.lanes[1],
+            blockDimZ: shape.lanes[2],
+            sharedMemBytes: function.dynamic,
+            kernelParams: params.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        };
+        let mut added = std::ptr::null_mut();
+        // SAFETY: the graph lives, the node before is one of its nodes; one pointer per parameter of the kernel, each to a
+        // device address that lives during this call, in which the driver copies it.
+        unsafe {
+            add_kernel_node(&mut added, self.graph, self.last.as_slice(), &node).result()?;
+            if shape.cooperative {
+                let attribute = sys::CUkernelNodeAttrID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+                let value = sys::CUkernelNodeAttrValue { cooperative: 1 };
+                sys::cuGraphKernelNodeSetAttribute(added, attribute, &raw const value).result()?;
+            }
+        }
+        self.last = Some(added);
+        Ok(())
+    }
+
+    /// Makes it ready to be enqueued.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        // SAFETY: the graph lives; what is made of it is destroyed once, when this goes.
+        self.ready = Some(unsafe { result::graph::instantiate(self.graph, sys::CUgraphInstantiate_flags(0)) }?);
+        Ok(())
+    }
+
+    /// Enqueues it. It must have been finished.
     pub fn launch(&self) -> Result<(), Failure> {
-        Ok(self.graph.launch()?)
+        let unfinished = || Failure { text: "the graph was not finished".to_owned(), out_of_memory: false };
+        let ready = self.ready.ok_or_else(unfinished)?;
+        self.stream.context().bind_to_thread()?;
+        // SAFETY: both live, and what the kernels work on does, by the promise at `add`.
+        Ok(unsafe { result::graph::launch(ready, self.stream.cu_stream()) }?)
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        let context = self.stream.context();
         // The driver would finish a running graph by itself; the memory it works on must not go before.
-        self.stream.context().record_err(self.stream.synchronize());
+        context.record_err(self.stream.synchronize());
+        if let Some(ready) = self.ready.take() {
+            // SAFETY: made by `finish`, destroyed once, and the stream has finished with it.
+            context.record_err(unsafe { result::graph::exec_destroy(ready) });
+        }
+        // SAFETY: made by `Device::graph`, destroyed once.
+        context.record_err(unsafe { result::graph::destroy(self.graph) });
+    }
+}
+
+/// The driver's function for another kernel in a graph, under the name that it has since CUDA 12 or its older one, which
+/// reads the first fields only, the same ones; cudarc knows only the newer and would panic on an older driver.
+unsafe fn add_kernel_node(
+    added: &mut sys::CUgraphNode,
+    graph: sys::CUgraph,
+    after: &[sys::CUgraphNode],
+    node: &sys::CUDA_KERNEL_NODE_PARAMS,
+) -> sys::CUresult {
+    type Add = unsafe extern "C" fn(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        usize,
+        *const sys::CUDA_KERNEL_NODE_PARAMS,
+    ) -> sys::CUresult;
+    // SAFETY: a graph exists, so the library is loaded; both names have this type.
+    unsafe {
+        let library = sys::culib();
+        let newer = library.get::<Add>(b"cuGraphAddKernelNode_v2");
+        match newer.or_else(|_| library.get::<Add>(b"cuGraphAddKernelNode")) {
+            Ok(function) => function(added, graph, after.as_ptr(), after.len(), node),
+            Err(_) => sys::CUresult::CUDA_ERROR_NOT_FOUND,
+        }
     }
 }
 
