@@ -334,6 +334,17 @@ pub enum ScalarStmt {
     },
 }
 
+impl ScalarStmt {
+    /// The scalars that it assigns.
+    pub fn assigned(&self) -> &[ScalarId] {
+        match self {
+            ScalarStmt::Assign { scalar, .. } => std::slice::from_ref(scalar),
+            ScalarStmt::Check { .. } | ScalarStmt::Measure { .. } => &[ScalarId::MEASURE, ScalarId::BOUND],
+            ScalarStmt::Require { .. } | ScalarStmt::Raise { .. } => &[],
+        }
+    }
+}
+
 /// Scalar expressions.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]

@@ -339,15 +339,7 @@ impl Order<'_> {
                 }),
                 Read::Param(_) => Ok(()),
             })?;
-            match s {
-                ScalarStmt::Assign { scalar, .. } => {
-                    self.assigned.insert(*scalar);
-                }
-                ScalarStmt::Check { .. } | ScalarStmt::Measure { .. } => {
-                    self.assigned.extend([ScalarId::MEASURE, ScalarId::BOUND]);
-                }
-                ScalarStmt::Require { .. } | ScalarStmt::Raise { .. } => {}
-            }
+            self.assigned.extend(s.assigned());
         }
         Ok(())
     }

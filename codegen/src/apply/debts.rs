@@ -49,20 +49,22 @@ impl Debts {
 
     /// Counts an update that was made or left out.
     pub fn count(&self, made: bool, out: &mut Vec<ScalarStmt>) {
-        for k in (1..self.pending.len()).rev() {
-            let value = if made { ScalarExpr::Number(0.0) } else { ScalarExpr::Scalar(self.pending[k - 1]) };
-            out.push(ScalarStmt::Assign { scalar: self.pending[k], value, text: String::new() });
-        }
-        out.extend(self.pending.first().map(|none| assign(*none, f64::from(u8::from(made)))));
+        let value = |k: usize| if made { ScalarExpr::Number(0.0) } else { ScalarExpr::Scalar(self.pending[k - 1]) };
+        self.set_pending(value, ScalarExpr::Number(f64::from(u8::from(made))), out);
     }
 
     /// Counts on where an update is made in a sweep of its own: after the last number that may be pending follows none.
     pub fn count_on(&self, out: &mut Vec<ScalarStmt>) {
-        self.count(false, out);
-        let Some((none, others)) = self.pending.split_first() else { return };
-        let value = others.iter().fold(ScalarExpr::Number(1.0), |rest, k| minus(rest, *k));
-        out.retain(|s| !matches!(s, ScalarStmt::Assign { scalar, .. } if scalar == none));
-        out.push(ScalarStmt::Assign { scalar: *none, value, text: String::new() });
+        let others = self.pending.iter().skip(1);
+        let none = others.fold(ScalarExpr::Number(1.0), |rest, k| minus(rest, *k));
+        self.set_pending(|k| ScalarExpr::Scalar(self.pending[k - 1]), none, out);
+    }
+
+    /// Assigns the numbers of pending updates, each from those below it, and last that of none.
+    fn set_pending(&self, value: impl Fn(usize) -> ScalarExpr, none: ScalarExpr, out: &mut Vec<ScalarStmt>) {
+        let values = (1..self.pending.len()).rev().map(|k| (k, value(k))).chain([(0, none)]);
+        let known = values.filter_map(|(k, value)| Some((*self.pending.get(k)?, value)));
+        out.extend(known.map(|(scalar, value)| ScalarStmt::Assign { scalar, value, text: String::new() }));
     }
 
     fn pay(&mut self, iteration: i64, sweep: &Sweep, due: (Option<ScalarId>, Option<usize>)) {

@@ -476,7 +476,8 @@ pub(super) fn sums_of(fence: &Fence) -> BTreeSet<SumId> {
 
 /// Scalars that a fence reads before it assigns them; the iteration, which is noted beside a status, among them.
 fn read_first(fence: &Fence) -> BTreeSet<ScalarId> {
-    let (mut read, mut assigned) = (BTreeSet::from([ScalarId::ITERATION]), BTreeSet::new());
+    let mut read = BTreeSet::from([ScalarId::ITERATION]);
+    let mut assigned: BTreeSet<ScalarId> = BTreeSet::new();
     for statement in &fence.statements {
         let visited = statement_reads(statement, &mut |what| {
             if let Read::Scalar(scalar) = what
@@ -487,13 +488,7 @@ fn read_first(fence: &Fence) -> BTreeSet<ScalarId> {
             Ok(())
         });
         debug_assert!(visited.is_ok(), "the visitor refuses nothing");
-        match statement {
-            ScalarStmt::Assign { scalar, .. } => assigned.extend([*scalar]),
-            ScalarStmt::Check { .. } | ScalarStmt::Measure { .. } => {
-                assigned.extend([ScalarId::MEASURE, ScalarId::BOUND]);
-            }
-            ScalarStmt::Require { .. } | ScalarStmt::Raise { .. } => {}
-        }
+        assigned.extend(statement.assigned());
     }
     read
 }

@@ -59,13 +59,7 @@ fn scalars_of(fence: &Fence) -> BTreeMap<ScalarId, bool> {
             Ok(())
         });
         debug_assert!(visited.is_ok(), "the visitor refuses nothing");
-        match statement {
-            ScalarStmt::Assign { scalar, .. } => scalars.extend([(*scalar, true)]),
-            ScalarStmt::Check { .. } | ScalarStmt::Measure { .. } => {
-                scalars.extend([(ScalarId::MEASURE, true), (ScalarId::BOUND, true)]);
-            }
-            ScalarStmt::Require { .. } | ScalarStmt::Raise { .. } => {}
-        }
+        scalars.extend(statement.assigned().iter().map(|scalar| (*scalar, true)));
     }
     // Beside the status word and the history stands the iteration.
     scalars.entry(ScalarId::ITERATION).or_insert(false);

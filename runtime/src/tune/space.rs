@@ -89,7 +89,8 @@ pub fn text(parts: impl IntoIterator<Item = Part>) -> String {
 }
 
 /// What strategies see of each value of a part: its number; of the tile of a host the numbers of its two lengths, which
-/// matter one by one. A word counts as a length of its own.
+/// matter one by one. A word counts as a length of its own. Blocks of a card have few values and stay whole, as its searches were held
+/// against exhaustive ones.
 fn coordinates(part: &Part) -> Vec<Vec<usize>> {
     if part.key != "tile" {
         return (0..part.values.len()).map(|number| vec![number]).collect();
