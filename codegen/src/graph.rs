@@ -100,6 +100,8 @@ pub enum NodeKind {
     Diagonal(NodeId),
     /// Solution of the operator's part along an axis.
     Solve(usize, NodeId),
+    /// The operator's part along an axis (couplings along it only) on a vector, which undoes [`NodeKind::Solve`].
+    Along(usize, NodeId),
     /// A companion of a matrix on a vector; see [`format::companion`](crate::format::companion).
     Companion {
         /// Index into [`Rows::companions`](crate::math::Rows).
@@ -288,7 +290,7 @@ impl NodeKind {
             NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution => true,
             NodeKind::Phi(t) | NodeKind::Result(t) | NodeKind::Merge(t) => *t == Type::Vector,
             NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Diagonal(_) => true,
-            NodeKind::Solve(..) | NodeKind::Companion { .. } | NodeKind::Map(_) => true,
+            NodeKind::Solve(..) | NodeKind::Along(..) | NodeKind::Companion { .. } | NodeKind::Map(_) => true,
             NodeKind::Reduce(..) | NodeKind::Scalar(_) => false,
             NodeKind::Require { .. } | NodeKind::Guard { .. } => false,
             NodeKind::Check { .. } | NodeKind::Measure { .. } => false,
@@ -297,7 +299,7 @@ impl NodeKind {
 
     /// Whether the node reads its vectors at neighbours.
     pub fn gathers(&self) -> bool {
-        matches!(self, NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Companion { .. })
+        matches!(self, NodeKind::Apply(_) | NodeKind::Magnitude(_) | NodeKind::Along(..) | NodeKind::Companion { .. })
     }
 
     /// Whether the node may raise the status word.
@@ -318,9 +320,8 @@ impl NodeKind {
     pub fn args(&self) -> Vec<NodeId> {
         let mut out = Vec::new();
         match self {
-            NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) | NodeKind::Solve(_, v) => {
-                out.push(*v);
-            }
+            NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) => out.push(*v),
+            NodeKind::Solve(_, v) | NodeKind::Along(_, v) => out.push(*v),
             NodeKind::Companion { step, operand, .. } => {
                 out.push(*operand);
                 out.extend(*step);
@@ -475,6 +476,7 @@ impl Graph {
             NodeKind::Magnitude(v) => format!("|A| * |{}|", self.label(*v)),
             NodeKind::Diagonal(v) => format!("inv(diag A) * {}", self.label(*v)),
             NodeKind::Solve(axis, v) => format!("inv(line {axis} of A) * {}", self.label(*v)),
+            NodeKind::Along(axis, v) => format!("line {axis} of A * {}", self.label(*v)),
             NodeKind::Companion { number, step, operand } => {
                 let rows = step.map_or(String::new(), |step| format!(" at step {}", self.label(step)));
                 format!("companion {number} of A{rows} * {}", self.label(*operand))

@@ -11,7 +11,8 @@ impl NodeKind {
         match self {
             NodeKind::Guess | NodeKind::Rhs | NodeKind::Random(_) | NodeKind::Solution => {}
             NodeKind::Phi(_) | NodeKind::Result(_) | NodeKind::Merge(_) => {}
-            NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) | NodeKind::Solve(_, v) => one(v),
+            NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) => one(v),
+            NodeKind::Solve(_, v) | NodeKind::Along(_, v) => one(v),
             NodeKind::Companion { step, operand, .. } => {
                 one(operand);
                 step.iter_mut().for_each(one);

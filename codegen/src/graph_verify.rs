@@ -108,9 +108,9 @@ impl Verifier<'_> {
                 self.error(format!("{by} stands alone, outside of its loop or branch"));
             }
             NodeKind::Apply(v) | NodeKind::Magnitude(v) | NodeKind::Diagonal(v) => wanted.push((*v, Type::Vector)),
-            NodeKind::Solve(axis, v) => {
+            NodeKind::Solve(axis, v) | NodeKind::Along(axis, v) => {
                 if *axis >= self.graph.operator.space.grid().axes.len() {
-                    self.error(format!("{by} solves along axis {axis}"));
+                    self.error(format!("{by} is along axis {axis}"));
                 }
                 wanted.push((*v, Type::Vector));
             }

@@ -34,7 +34,7 @@
 //!   sweep that puts zeros outside the mask where it is;
 //! - a scalar is read by a sweep only after the fence that assigns it; each sum belongs to one sweep and one fence
 //!   that follows it;
-//! - values read at neighbours contain no `Solve` and no `Apply`.
+//! - values read at neighbours contain no `Solve`, no `Apply` and no `Along`.
 
 use kernelwright_syntax::program::{CompareOp, Function, Outcome};
 
@@ -228,6 +228,8 @@ pub enum ValueKind {
     Magnitude(ValueId),
     /// Solution of the operator's part along an axis (couplings along it only), per line, with the value as right side.
     Solve(usize, ValueId),
+    /// The operator's part along an axis on a value: what [`ValueKind::Solve`] undoes.
+    Along(usize, ValueId),
     /// The value divided by the operator's diagonal.
     Diagonal(ValueId),
     /// A companion of a matrix on a value.
@@ -246,7 +248,10 @@ pub enum ValueKind {
 impl ValueKind {
     /// Whether the value reads its operand at neighbours.
     pub fn gathers(&self) -> bool {
-        matches!(self, ValueKind::Apply(_) | ValueKind::Magnitude(_) | ValueKind::Companion { .. })
+        matches!(
+            self,
+            ValueKind::Apply(_) | ValueKind::Magnitude(_) | ValueKind::Along(..) | ValueKind::Companion { .. }
+        )
     }
 }
 

@@ -95,6 +95,7 @@ fn value_text(program: &Program, kind: &ValueKind) -> String {
         ValueKind::AffinePart => "affine part".into(),
         ValueKind::Magnitude(v) => format!("magnitude {}", at(v)),
         ValueKind::Solve(axis, v) => format!("solve along axis {axis} {}", at(v)),
+        ValueKind::Along(axis, v) => format!("couplings along axis {axis} {}", at(v)),
         ValueKind::Diagonal(v) => format!("{} / diagonal", at(v)),
         ValueKind::Companion { number, step, operand } => {
             let rows = step.map_or(String::new(), |step| format!(" at step {}", program.scalars[step.0]));

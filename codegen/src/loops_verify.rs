@@ -83,6 +83,9 @@ fn verify_sweep(program: &Program, sweep: &Sweep) -> Result<(), String> {
             ValueKind::Solve(axis, _) => rule(sweep.granule == Granule::Line(*axis), || {
                 format!("value %{i} solves along axis {axis}, the sweep visits {:?}", sweep.granule)
             })?,
+            ValueKind::Along(axis, _) => rule(*axis < program.operator.space.grid().axes.len(), || {
+                format!("value %{i} is along axis {axis}, which does not exist")
+            })?,
             _ => {}
         }
     }
@@ -155,7 +158,8 @@ pub(crate) fn operands(kind: &ValueKind) -> Vec<ValueId> {
     match kind {
         ValueKind::Load(_) | ValueKind::AffinePart => {}
         ValueKind::Map(e) => point_values(e, &mut out),
-        ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Solve(_, v) => out.push(*v),
+        ValueKind::Apply(v) | ValueKind::Magnitude(v) => out.push(*v),
+        ValueKind::Solve(_, v) | ValueKind::Along(_, v) => out.push(*v),
         ValueKind::Diagonal(v) | ValueKind::Inside(v) => out.push(*v),
         ValueKind::Companion { operand, .. } => out.push(*operand),
     }

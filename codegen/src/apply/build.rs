@@ -159,6 +159,7 @@ impl<'g> SweepBuilder<'g> {
             }
             NodeKind::Magnitude(v) => ValueKind::Magnitude(self.value(context, *v, e)?),
             NodeKind::Diagonal(v) => ValueKind::Diagonal(self.value(context, *v, e)?),
+            NodeKind::Along(axis, v) => ValueKind::Along(*axis, self.value(context, *v, e)?),
             NodeKind::Solve(axis, v) => {
                 let v = self.value(context, *v, e)?;
                 match self.granule {

@@ -327,9 +327,12 @@ impl<'g> Walk<'g> {
         }
         if let Some(r) = graph.true_residual {
             let name = &graph.node(r).name;
-            let phi = self.phis.iter().find(|p| graph.node(p.node).name == *name && groups.known(p.node));
-            if let Some(p) = phi {
-                groups.unite(r, p.node);
+            let alike = |n: NodeId| graph.node(n).name == *name && groups.known(n);
+            let variable = self.phis.iter().map(|p| p.node).find(|n| alike(*n));
+            // A loop that recovers its residual has none; what it began with is no longer needed.
+            let known = variable.or_else(|| self.define.keys().copied().find(|n| *n != r && alike(*n)));
+            if let Some(known) = known {
+                groups.unite(r, known);
             }
         }
         Ok(())

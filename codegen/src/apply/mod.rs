@@ -24,7 +24,6 @@ use sequence::Sequencer;
 
 use crate::graph::{Graph, NodeId, NodeKind, Step};
 use crate::loops::{Control, Program, Role, ScalarExpr, ScalarId, ScalarStmt, VectorId};
-use crate::plan::predict::predict;
 use crate::plan::schedule::Schedule;
 
 /// Carries a schedule out.
@@ -35,19 +34,14 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 /// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let rewritten;
-    let graph = match (&schedule.main, schedule.predicted) {
-        (Some(_), None) => {
-            rewritten = land::land_before_loop(graph)?;
+    let placed = schedule.placed(graph)?.into_owned();
+    let graph = match &schedule.main {
+        Some(_) => {
+            rewritten = land::land_before_loop(&placed)?;
             &rewritten
         }
-        (Some(_), Some(sum)) => {
-            let predicted = predict(graph, sum);
-            let predicted = predicted.ok_or_else(|| Illegal(format!("{} cannot be predicted", graph.label(sum))))?;
-            rewritten = land::land_before_loop(&predicted)?;
-            &rewritten
-        }
-        (None, _) => {
-            rewritten = land::land(split::split_neighbour_updates(graph))?;
+        None => {
+            rewritten = land::land(split::split_neighbour_updates(&placed))?;
             &rewritten
         }
     };

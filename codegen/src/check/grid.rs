@@ -206,6 +206,12 @@ impl<'p> Grid<'p> {
                 let own = DIAGONAL * self.value(sweep, *v, p).abs();
                 neighbours(p).iter().fold(own, |s, q| s + self.value(sweep, *v, *q).abs())
             }
+            ValueKind::Along(axis, v) => {
+                let line = line(p, *axis);
+                let own = DIAGONAL * self.value(sweep, *v, p);
+                let near = neighbours(p).into_iter().filter(|q| line.contains(q));
+                near.fold(own, |s, q| s - self.value(sweep, *v, q))
+            }
             ValueKind::Diagonal(v) => self.value(sweep, *v, p) / DIAGONAL,
             ValueKind::Companion { number, step, operand } => {
                 // Any matrix of the number and the step will do.

@@ -203,6 +203,7 @@ impl<'p> Machine<'p> {
                 ValueKind::AffinePart => self.world.affine,
                 ValueKind::Magnitude(v) => self.world.magnitude(&values[v.0]),
                 ValueKind::Solve(axis, v) => self.world.line(*axis, &values[v.0]),
+                ValueKind::Along(axis, v) => self.world.along(*axis, &values[v.0]),
                 ValueKind::Diagonal(v) => self.world.diagonal(&values[v.0]),
                 ValueKind::Companion { number, step, operand } => {
                     let step = step.map(|step| self.read(step)).transpose()?;

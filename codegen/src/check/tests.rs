@@ -218,8 +218,7 @@ fn corrupt_placement(p: &mut Placement, dice: &mut Dice) -> String {
 fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 3] {
     let graph = case.graph();
     let right = observe(&plan.program);
-    let rewritten = plan.schedule.predicted.and_then(|sum| crate::plan::predict::predict(&graph, sum));
-    let placed = rewritten.as_ref().unwrap_or(&graph);
+    let placed = plan.schedule.graph(&graph).expect("the schedule is of this graph");
     let [mut refused, mut harmless, mut simulated] = [0, 0, 0];
     for seed in 0..mutants {
         let mut schedule = plan.schedule.clone();
@@ -229,7 +228,7 @@ fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 3] {
             what = corrupt_placement(schedule.main.as_mut().expect("a placed loop"), &mut dice);
         }
         let main = schedule.main.as_ref().expect("a placed loop");
-        let refuses = versions::simulate(placed, main).is_err();
+        let refuses = versions::simulate(&placed, main).is_err();
         simulated += u64::from(refuses);
         let Ok(program) = crate::apply::apply(&graph, &schedule) else {
             refused += 1;

@@ -195,7 +195,7 @@ impl<'a> Simulation<'a> {
                 }
                 true
             }
-            NodeKind::Magnitude(_) | NodeKind::Companion { .. } => true,
+            NodeKind::Magnitude(_) | NodeKind::Along(..) | NodeKind::Companion { .. } => true,
             NodeKind::Solve(..) if around => return Err(format!("{} around a point", label())),
             NodeKind::Solve(axis, _) => {
                 if *wanted.axis.get_or_insert(*axis) != *axis {

@@ -1,6 +1,6 @@
 //! A small algebraic world in which loops run: vectors of a few field elements, the operator and the parts of it that
 //! preconditioners solve as random matrices. Linearity holds exactly, and symmetry of the operator where it is proved and of
-//! its diagonal; nothing else does, so what agrees here for random matrices agrees for every operator.
+//! its diagonal, and a line's solution undoes its couplings; nothing else does, so what agrees here for random matrices agrees for every operator.
 
 use super::field::{Element, mix};
 use crate::format::Derived;
@@ -23,6 +23,8 @@ pub struct World {
     operator: Matrix,
     diagonal: Matrix,
     lines: [Matrix; 3],
+    /// Their inverses.
+    along: [Matrix; 3],
     /// What the companions of a matrix are.
     pub companions: Vec<Derived>,
     /// The operator's affine part.
@@ -50,10 +52,12 @@ impl World {
             }
             m
         };
+        let lines = [3, 4, 5].map(|salt| matrix(salt, symmetric));
         World {
             operator: matrix(1, symmetric),
             diagonal: matrix(2, true),
-            lines: [3, 4, 5].map(|salt| matrix(salt, symmetric)),
+            lines,
+            along: lines.map(inverse),
             companions: operator.space.rows().map_or(Vec::new(), |rows| rows.companions.iter().map(|c| c.of).collect()),
             affine: vector(seed, 6),
             rhs: vector(seed, 7),
@@ -94,6 +98,11 @@ impl World {
         product(&self.lines[axis % 3], v)
     }
 
+    /// The operator's part along an axis: what [`World::line`] undoes.
+    pub fn along(&self, axis: usize, v: &Vector) -> Vector {
+        product(&self.along[axis % 3], v)
+    }
+
     /// A companion of a matrix, at a step: the transpose, or one matrix for each number and step.
     pub fn companion(&self, number: usize, step: Option<Element>, v: &Vector) -> Vector {
         if self.companions.get(number) == Some(&Derived::Transpose) {
@@ -125,6 +134,29 @@ fn vector(seed: u64, salt: u64) -> Vector {
 
 fn product(m: &Matrix, v: &Vector) -> Vector {
     std::array::from_fn(|i| dot(&m[i], v))
+}
+
+/// Inverse by Gauss and Jordan; random matrices have one.
+fn inverse(mut m: Matrix) -> Matrix {
+    let mut out = [[Element::ZERO; LEN]; LEN];
+    for (i, row) in out.iter_mut().enumerate() {
+        row[i] = Element::ONE;
+    }
+    for i in 0..LEN {
+        let pivot = m[i][i].inverse();
+        for row in [&mut m[i], &mut out[i]] {
+            row.iter_mut().for_each(|x| *x = *x * pivot);
+        }
+        let (row, inverse) = (m[i], out[i]);
+        for other in (0..LEN).filter(|other| *other != i) {
+            let factor = m[other][i];
+            for j in 0..LEN {
+                m[other][j] = m[other][j] - factor * row[j];
+                out[other][j] = out[other][j] - factor * inverse[j];
+            }
+        }
+    }
+    out
 }
 
 /// Sum of products.

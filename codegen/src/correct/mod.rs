@@ -30,6 +30,7 @@ pub fn residual(graph: &Graph) -> Result<(Program, VectorId), Illegal> {
         name: "residual".into(),
         order: Order::Fused,
         main: None,
+        recovered: None,
         predicted: None,
         arithmetic: Arithmetic::Same,
     };

@@ -234,6 +234,7 @@ impl<'a, 'c> Eval<'a, 'c> {
             ValueKind::Apply(x) => self.row(c, at, Reading::Linear(x.0)),
             ValueKind::AffinePart => self.row(c, at, Reading::Affine),
             ValueKind::Magnitude(x) => self.row(c, at, Reading::Magnitude(x.0)),
+            ValueKind::Along(axis, x) => self.coupled_along(*axis, *x, c, at),
             ValueKind::Diagonal(x) => self.over_diagonal(*x, c, at),
             ValueKind::Inside(x) => self.inside(*x, c, at),
             ValueKind::Companion { .. } => Err(MapError::Internal(format!(

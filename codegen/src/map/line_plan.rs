@@ -32,10 +32,13 @@ impl Plan {
                 ValueKind::Load(_) | ValueKind::AffinePart => {}
                 ValueKind::Map(e) => operands(e, &mut |v| of = of.max(stages[v.0])),
                 ValueKind::Diagonal(v) | ValueKind::Inside(v) => of = stage(v, &stages),
-                ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Companion { operand: v, .. } => {
+                ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Along(_, v) => {
                     if stage(v, &stages) > 0 {
                         return Err(MapError::Unsupported("the operator on a solution of the same sweep".into()));
                     }
+                }
+                ValueKind::Companion { .. } => {
+                    return Err(MapError::Internal("a matrix has no lines".into()));
                 }
                 ValueKind::Solve(a, v) => {
                     if *a != axis {
@@ -101,24 +104,47 @@ impl Plan {
                 }
             }
             ValueKind::Map(e) => {
+                if gathers(sweep, v) && self.again(v, at, evaluated) {
+                    return;
+                }
                 let mut read = Vec::new();
                 operands(e, &mut |v| read.push(v));
                 read.into_iter().for_each(|v| self.need(sweep, v, at, near, evaluated));
             }
             ValueKind::Diagonal(x) | ValueKind::Inside(x) => self.need(sweep, *x, at, near, evaluated),
             ValueKind::AffinePart => {}
-            ValueKind::Apply(_) | ValueKind::Magnitude(_) | ValueKind::Companion { .. } => {
-                let earlier = *evaluated.entry(v.0).or_insert(at);
-                if earlier < at {
-                    self.keeps.insert(v.0, earlier);
-                }
+            ValueKind::Apply(_) | ValueKind::Magnitude(_) | ValueKind::Along(..) | ValueKind::Companion { .. } => {
+                self.again(v, at, evaluated);
             }
         }
+    }
+
+    /// Whether a loop wants what an earlier one evaluated, which is then kept.
+    fn again(&mut self, v: ValueId, at: usize, evaluated: &mut BTreeMap<usize, usize>) -> bool {
+        let earlier = *evaluated.entry(v.0).or_insert(at);
+        if earlier < at {
+            self.keeps.insert(v.0, earlier);
+        }
+        earlier < at
     }
 
     /// Elements per point of the line that arrays hold, at most.
     pub(super) fn arrays(&self, components: usize, solvers: &[Solver]) -> u64 {
         let of_solves: u64 = solvers.iter().map(Solver::arrays).sum();
         of_solves * self.solves.len() as u64 + (self.keeps.len() * components) as u64
+    }
+}
+
+/// Whether a value is made of what is read at neighbours: too much to be evaluated twice.
+fn gathers(sweep: &Sweep, v: ValueId) -> bool {
+    let kind = &sweep.values[v.0].kind;
+    match kind {
+        ValueKind::Map(e) => {
+            let mut found = false;
+            operands(e, &mut |v| found |= gathers(sweep, v));
+            found
+        }
+        ValueKind::Diagonal(x) | ValueKind::Inside(x) => gathers(sweep, *x),
+        kind => kind.gathers(),
     }
 }

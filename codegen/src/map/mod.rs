@@ -11,6 +11,7 @@
 //! [`names`] write kernels.
 
 mod ahead;
+mod along;
 mod balanced;
 pub(crate) mod builder;
 mod coefficients;

@@ -459,7 +459,10 @@ pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId
                 operands(e, &mut |v| widen(&mut total, of(&v)));
                 total
             }
-            ValueKind::Apply(v) | ValueKind::Magnitude(v) => (of(v).0 + row.0, of(v).1 + row.1),
+            // Couplings along a line are a part of the row, and its coefficients are read where they are.
+            ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Along(_, v) => {
+                (of(v).0 + row.0, of(v).1 + row.1)
+            }
             ValueKind::Diagonal(v) | ValueKind::Inside(v) => (of(v).0.max(row.0), of(v).1.max(row.1)),
             ValueKind::AffinePart => row,
         };

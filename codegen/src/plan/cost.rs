@@ -136,7 +136,7 @@ fn reads_operator(kind: &ValueKind) -> bool {
     match kind {
         ValueKind::Load(_) | ValueKind::Map(_) | ValueKind::Companion { .. } => false,
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => true,
-        ValueKind::Solve(..) | ValueKind::Diagonal(_) | ValueKind::Inside(_) => true,
+        ValueKind::Solve(..) | ValueKind::Along(..) | ValueKind::Diagonal(_) | ValueKind::Inside(_) => true,
     }
 }
 
@@ -164,6 +164,8 @@ fn operations(operator: &OperatorCost, kind: &ValueKind) -> (f64, f64) {
         ValueKind::Apply(_) | ValueKind::AffinePart | ValueKind::Magnitude(_) => (operator.flops, operator.divisions),
         // Elimination and substitution: two multiplications and a division, three and two more; with the coefficients.
         ValueKind::Solve(..) => (9.0 + operator.coefficient_flops, 1.0 + operator.divisions),
+        // A difference, a product and a sum for each of two neighbours, and the point itself.
+        ValueKind::Along(..) => (7.0 + operator.coefficient_flops, operator.divisions),
         ValueKind::Diagonal(_) => (1.0 + operator.coefficient_flops, 1.0 + operator.divisions),
         ValueKind::Companion { number, .. } => (operator.companions[*number].flops, 0.0),
     }
@@ -210,6 +212,7 @@ impl OperatorCost {
         let flops = match kind {
             NodeKind::Apply(_) | NodeKind::Magnitude(_) => self.flops,
             NodeKind::Solve(..) => 9.0 + self.coefficient_flops,
+            NodeKind::Along(..) => 7.0 + self.coefficient_flops,
             NodeKind::Diagonal(_) => 1.0 + self.coefficient_flops,
             NodeKind::Companion { number, .. } => self.companions[*number].flops,
             NodeKind::Map(tree) => map_operations(tree),

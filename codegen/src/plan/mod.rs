@@ -9,6 +9,7 @@ pub mod delay;
 pub mod few;
 pub mod model;
 pub mod predict;
+pub mod recover;
 pub mod schedule;
 pub mod search;
 
@@ -37,6 +38,7 @@ pub const SOURCES: &[&str] = &[
     include_str!("mod.rs"),
     include_str!("model.rs"),
     include_str!("predict.rs"),
+    include_str!("recover.rs"),
     include_str!("schedule.rs"),
     include_str!("search.rs"),
     include_str!("../graph.rs"),
@@ -91,6 +93,13 @@ pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, 
             if plans.len() == 1 {
                 plans.push(carry_out(graph, in_order("fused", Order::Fused))?);
             }
+            if limits.alternatives {
+                for solve in recover::candidates(graph) {
+                    let found = recovered(graph, solve, limits, &plans, &mut names);
+                    complete &= found.1;
+                    plans.extend(found.0);
+                }
+            }
             let fewest = plans.iter().map(|plan| plan.cost.fences).fold(f64::INFINITY, f64::min);
             // A prediction takes sums and perhaps solves; for more words it is of no interest.
             let plain = plans.iter().filter(|plan| plan.schedule.main.as_ref().is_some_and(|main| main.delay == 1));
@@ -116,6 +125,37 @@ fn best_begin(graph: &Graph, model: &Model<'_>, schedule: Schedule) -> Option<Pl
     let plans = std::iter::once(schedule).chain(others).filter_map(|schedule| carry_out(graph, schedule).ok());
     // Of equals the first.
     plans.reduce(|best, plan| if plan.cost.fences < best.cost.fences { plan } else { best })
+}
+
+/// Schedules with a recovered right side that move fewer words, or compute less, than all of `plain` that update the solution
+/// as often; and whether the search came to its end.
+fn recovered(
+    graph: &Graph,
+    solve: NodeId,
+    limits: search::Limits,
+    plain: &[Plan],
+    names: &mut Vec<String>,
+) -> (Vec<Plan>, bool) {
+    let Some(rewritten) = recover::recover(graph, solve) else { return (Vec::new(), true) };
+    let Some(model) = Model::new(&rewritten) else { return (Vec::new(), true) };
+    let searched = search::search(&model, limits);
+    let often = |plan: &Plan| plan.schedule.main.as_ref().map(|main| (main.delay, main.apart));
+    let mut plans: Vec<Plan> = Vec::new();
+    for found in searched.front {
+        let name = unused(&format!("{}_recovered", name_of(&found)), names);
+        let schedule = placed(&name, found.placement, Arithmetic::DifferentRecurrence);
+        let schedule = Schedule { recovered: Some(solve), ..schedule };
+        let Some(plan) = best_begin(graph, &model, schedule) else { continue };
+        let (often_so, cost) = (often(&plan), plan.cost);
+        let alike = plain.iter().filter(|other| often(other) == often_so).map(|other| other.cost);
+        let no_worse =
+            |other: Cost| other.fences <= cost.fences && other.words <= cost.words && other.flops <= cost.flops;
+        if !alike.into_iter().any(no_worse) {
+            names.push(name);
+            plans.push(plan);
+        }
+    }
+    (plans, searched.complete)
 }
 
 /// Schedules with a predicted sum that pass fewer fences than any without; and whether the search came to its end.
@@ -152,11 +192,12 @@ pub fn statement(graph: &Graph) -> Schedule {
 }
 
 fn in_order(name: &str, order: Order) -> Schedule {
-    Schedule { name: name.into(), order, main: None, predicted: None, arithmetic: Arithmetic::Same }
+    Schedule { name: name.into(), order, main: None, recovered: None, predicted: None, arithmetic: Arithmetic::Same }
 }
 
 fn placed(name: &str, placement: Placement, arithmetic: Arithmetic) -> Schedule {
-    Schedule { name: name.into(), order: Order::Fused, main: Some(placement), predicted: None, arithmetic }
+    let (name, main) = (name.into(), Some(placement));
+    Schedule { name, order: Order::Fused, main, recovered: None, predicted: None, arithmetic }
 }
 
 /// Carries a schedule out: simulates its placement, writes the program, verifies it and counts what it costs.
@@ -165,8 +206,8 @@ fn placed(name: &str, placement: Placement, arithmetic: Arithmetic) -> Schedule 
 /// A schedule that is not one of this graph.
 pub fn carry_out(graph: &Graph, schedule: Schedule) -> Result<Plan, Illegal> {
     if let Some(placement) = &schedule.main {
-        let rewritten = schedule.predicted.and_then(|sum| predict::predict(graph, sum));
-        crate::check::versions::simulate(rewritten.as_ref().unwrap_or(graph), placement).map_err(Illegal)?;
+        let placed = schedule.placed(graph)?;
+        crate::check::versions::simulate(&placed, placement).map_err(Illegal)?;
     }
     let program = apply(graph, &schedule)?;
     crate::loops_verify::verify(&program).map_err(|e| Illegal(e.to_string()))?;

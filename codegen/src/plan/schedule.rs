@@ -12,9 +12,11 @@
 //!
 //! All other parts (start, branches, inner loops) are placed in program order, see [`Order`].
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::apply::Illegal;
 use crate::graph::{Graph, NodeId};
 
 /// A schedule of a graph.
@@ -26,7 +28,9 @@ pub struct Schedule {
     pub order: Order,
     /// Placement of the main loop; without it the loop is in program order too.
     pub main: Option<Placement>,
-    /// A sum of the main loop that is predicted; see [`predict`](super::predict).
+    /// A solve of the main loop whose right side is recovered; see [`recover`](super::recover).
+    pub recovered: Option<NodeId>,
+    /// A sum of the main loop, after that, that is predicted; see [`predict`](super::predict).
     pub predicted: Option<NodeId>,
     /// Whether rounding may differ from the textbook loop by more than the order of operations at a point.
     pub arithmetic: Arithmetic,
@@ -73,10 +77,30 @@ pub struct Placement {
 }
 
 impl Schedule {
+    /// The graph that is placed; none where a rewriting that the schedule names is not one of the graph.
+    pub fn graph<'g>(&self, graph: &'g Graph) -> Option<Cow<'g, Graph>> {
+        let mut placed = Cow::Borrowed(graph);
+        if let Some(solve) = self.recovered {
+            placed = Cow::Owned(super::recover::recover(&placed, solve)?);
+        }
+        if let Some(sum) = self.predicted {
+            placed = Cow::Owned(super::predict::predict(&placed, sum)?);
+        }
+        Some(placed)
+    }
+
+    /// The graph that is placed.
+    ///
+    /// # Errors
+    /// A schedule of another graph.
+    pub(crate) fn placed<'g>(&self, graph: &'g Graph) -> Result<Cow<'g, Graph>, Illegal> {
+        self.graph(graph).ok_or_else(|| Illegal(format!("{} rewrites what is not in the graph", self.name)))
+    }
+
     /// Readable text.
     pub fn text(&self, graph: &Graph) -> String {
-        let rewritten = self.predicted.and_then(|sum| super::predict::predict(graph, sum));
-        let graph = rewritten.as_ref().unwrap_or(graph);
+        let placed = self.graph(graph).unwrap_or(Cow::Borrowed(graph));
+        let graph = placed.as_ref();
         let arithmetic = match self.arithmetic {
             Arithmetic::Same => "same arithmetic",
             Arithmetic::DifferentRecurrence => "different recurrence",
@@ -95,6 +119,10 @@ impl Schedule {
                 .map(|(n, t)| output_text(graph, main, *n, (at - t).div_euclid(main.sweeps)))
                 .collect();
             let _ = writeln!(out, "  sweep {}: {}", position + 1, here.join(", "));
+        }
+        if let Some(n) = self.recovered {
+            let solved = &graph.node(n).name;
+            let _ = writeln!(out, "  the right side of {solved} recovered from it");
         }
         if let Some(n) = self.predicted {
             let name = &graph.node(n).name;

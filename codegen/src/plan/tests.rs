@@ -263,6 +263,62 @@ fn one_fence_by_prediction() {
 }
 
 #[test]
+fn a_solution_stands_for_its_right_side() {
+    let plain = |p: &&Plan| p.schedule.arithmetic == Arithmetic::Same;
+    let every_round = |p: &&Plan| p.schedule.main.as_ref().is_some_and(|m| m.delay == 1);
+    let least = |plans: &[Plan], of: &dyn Fn(&&Plan) -> bool| {
+        let of = plans.iter().skip(1).filter(|p| of(p) && every_round(p));
+        of.map(|p| p.cost.words).fold(f64::INFINITY, f64::min)
+    };
+    // z is solved for behind r in one loop, and ahead of it, at the end of the round before, in the other.
+    let ahead = "solver damped(A: spd, M: spd) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        repeat { z = inv(M)*r; u = u + 0.5*z; r = r - 0.5*(A*z); check; }
+    }";
+    let cases = [
+        (Case::library("pcg", Preconditioner::Line(2)), 9.0, 8.0),
+        (Case::library("steepest_descent", Preconditioner::Line(1)), 7.0, 5.0),
+        (Case::text(ahead, Preconditioner::Line(2)), 6.0, 4.0),
+    ];
+    for (case, without, with) in cases {
+        let plans = sound_plans(&case, Limits::default());
+        let recovered = |p: &&Plan| p.schedule.recovered.is_some();
+        assert_eq!((least(&plans, &plain), least(&plans, &recovered)), (without, with), "{}", case.graph().text());
+        let found = plans.iter().filter(recovered);
+        assert!(found.clone().all(|p| p.schedule.arithmetic == Arithmetic::DifferentRecurrence));
+        let graph = case.graph();
+        for solve in recover::candidates(&graph) {
+            let rewritten = recover::recover(&graph, solve).expect("a candidate");
+            crate::graph_verify::verify(&rewritten).unwrap_or_else(|e| panic!("{e:?}\n{}", rewritten.text()));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_recovered() {
+    let head = "solver own(A: spd, M: spd) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        r_old = r; z = inv(M)*r;";
+    for body in [
+        // Read at neighbours, by another solve, under another name, or by nobody but the solve.
+        "q = A*r; u = u + z; r = r - q; z = inv(M)*r; check;",
+        "y = inv(M)*r; u = u + z + y; r = f - A*u; z = inv(M)*r; check;",
+        "u = u + z; y = 0.1*r_old; r_old = r; r = r - A*z + y; z = inv(M)*r; check;",
+        "u = u + z; r = f - A*u; z = inv(M)*r; check;",
+    ] {
+        let case = Case::text(&format!("{head} repeat {{ {body} }} }}"), Preconditioner::Line(2));
+        assert_eq!(recover::candidates(&case.graph()), [], "{body}");
+    }
+    // Nothing is verified without a residual; a diagonal is no line.
+    let mut graph = Case::library("pcg", Preconditioner::Line(2)).graph();
+    graph.true_residual = None;
+    assert_eq!(recover::candidates(&graph), []);
+    assert_eq!(recover::candidates(&Case::library("pcg", Preconditioner::Jacobi).graph()), []);
+}
+
+#[test]
 fn renamings_are_no_sweeps() {
     let shifted = "solver shifted(A: spd) {
         residual r = f - A*u;

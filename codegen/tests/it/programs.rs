@@ -31,6 +31,7 @@ fn in_order() -> Schedule {
         name: "fused".to_owned(),
         order: Order::Fused,
         main: None,
+        recovered: None,
         predicted: None,
         arithmetic: Arithmetic::Same,
     }

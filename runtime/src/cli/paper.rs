@@ -338,8 +338,8 @@ fn sweep_row(sweep: &Sweep, written: &Written) -> Row {
                 row.operations += written.operations
             }
             ValueKind::Diagonal(_) => row.operations += 1.0 + written.coefficients,
-            // The paper's operators are grids.
-            ValueKind::Companion { .. } => {}
+            // The paper's operators are grids, and its schedules recover nothing.
+            ValueKind::Companion { .. } | ValueKind::Along(..) => {}
             ValueKind::Solve(..) => {
                 row.plain(ELIMINATION_WORDS, ELIMINATION + written.coefficients);
                 row.words[2] -= ELIMINATION_AGAIN;

@@ -10,7 +10,7 @@ use kernelwright_codegen::graph::{Graph, NodeId};
 use kernelwright_codegen::math_text;
 use kernelwright_codegen::plan::schedule::{Arithmetic, Order, Placement, Schedule};
 use kernelwright_codegen::plan::search::Limits;
-use kernelwright_codegen::plan::{self, Plan, predict};
+use kernelwright_codegen::plan::{self, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, Description, Key, KeyBuilder};
@@ -64,12 +64,12 @@ fn read(entry: &[u8], graph: &Graph) -> Option<Plan> {
 
 /// Whether a schedule names nodes of the graph only, and counts from one.
 fn fits(schedule: &Schedule, graph: &Graph) -> bool {
-    let count = graph.nodes.len();
-    if schedule.predicted.is_some_and(|n| n.0 >= count) {
+    let named = [schedule.recovered, schedule.predicted];
+    if named.into_iter().flatten().any(|n| n.0 >= graph.nodes.len()) {
         return false;
     }
-    let rewritten = schedule.predicted.and_then(|sum| predict::predict(graph, sum));
-    let count = rewritten.map_or(count, |graph| graph.nodes.len());
+    let Some(placed) = schedule.graph(graph) else { return false };
+    let count = placed.nodes.len();
     schedule.main.as_ref().is_none_or(|p| {
         let mut nodes = p.times.keys().chain(p.versions.keys()).chain(&p.linear).chain(&p.behind);
         p.sweeps >= 1 && p.delay >= 1 && nodes.all(|n| n.0 < count)
@@ -82,6 +82,7 @@ struct Stored {
     name: String,
     fused: bool,
     main: Option<StoredPlacement>,
+    recovered: Option<usize>,
     predicted: Option<usize>,
     different_recurrence: bool,
 }
@@ -114,6 +115,7 @@ impl From<&Schedule> for Stored {
                 delay: p.delay,
                 apart: p.apart,
             }),
+            recovered: schedule.recovered.map(|n| n.0),
             predicted: schedule.predicted.map(|n| n.0),
             different_recurrence: schedule.arithmetic == Arithmetic::DifferentRecurrence,
         }
@@ -135,6 +137,7 @@ impl From<Stored> for Schedule {
                 delay: p.delay,
                 apart: p.apart,
             }),
+            recovered: stored.recovered.map(NodeId),
             predicted: stored.predicted.map(NodeId),
             arithmetic: if stored.different_recurrence { Arithmetic::DifferentRecurrence } else { Arithmetic::Same },
         }

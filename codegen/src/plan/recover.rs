@@ -1,0 +1,124 @@
+//! Recovered right sides: a vector that is solved for along lines need not be kept beside its solution.
+//!
+//! A loop such as
+//! ```text
+//! r = r - alpha*q;  z = inv(M)*r;  rho = dot(r, z);
+//! ```
+//! with M the operator's part along an axis loads and stores both r and z. But r = M*z, and M couples points of a line
+//! only, which whoever solves along it has at hand: the loop may carry z alone and begin with `r = M*z - alpha*q`. That is
+//! a store less, and no neighbour more from afar.
+//!
+//! # Precondition
+//! The main loop is a straight line, the solver declares a residual (rounding is another: used only with the true-residual
+//! check).
+//!
+//! # Postcondition
+//! In exact arithmetic the graph computes what it did. In floating point a round changes the recovered vector by what a
+//! change of z in its last place makes of it, |M| |z| eps, as an update of the solution in its last place does to the true
+//! residual: both lose about as much.
+
+use std::collections::BTreeMap;
+
+use crate::graph::{Graph, Loop, MapTree, Node, NodeId, NodeKind, Phi, Step, Type};
+
+/// Solves of the main loop whose right sides can be recovered.
+pub fn candidates(graph: &Graph) -> Vec<NodeId> {
+    let body = graph.main_loop().map(|l| l.body.steps.as_slice()).unwrap_or_default();
+    let nodes = body.iter().filter_map(|step| if let Step::Node(n) = step { Some(*n) } else { None });
+    nodes.filter(|n| recover(graph, *n).is_some()).collect()
+}
+
+/// The graph whose loop carries a solution in place of its right side; none where that is not possible or of no use.
+pub fn recover(graph: &Graph, solve: NodeId) -> Option<Graph> {
+    graph.true_residual?;
+    if graph.body.steps.len() != 1 {
+        return None;
+    }
+    let l = graph.main_loop()?;
+    let NodeKind::Solve(axis, right) = *graph.nodes.get(solve.0).map(|node| &node.kind)? else { return None };
+    let here = l.body.steps.contains(&Step::Node(solve));
+    let carried = l.phis.iter().find(|phi| phi.next == right || phi.node == right).filter(|_| here)?;
+    let (variable, next, initial) = (carried.node, carried.next, carried.initial);
+    if !is_recoverable(graph, l, carried, solve) {
+        return None;
+    }
+    let mut out = graph.clone();
+    let before = started(&mut out, axis, initial, solve);
+    // A variable that begins with the same value has a buffer of its own.
+    let shared = l.phis.iter().any(|phi| phi.initial == before);
+    let before = if shared { begun(&mut out, before) } else { before };
+    let name = graph.node(solve).name.clone();
+    // A solution of what the round before left is found at that round's end.
+    let ahead = right == variable;
+    let solved = if ahead { add(&mut out, &name, NodeKind::Solve(axis, next)) } else { solve };
+    let [kept, result] = [NodeKind::Phi, NodeKind::Result].map(|kind| add(&mut out, &name, kind(Type::Vector)));
+    let recovered = add(&mut out, &format!("recovered_{}", graph.node(variable).name), NodeKind::Along(axis, kept));
+    let mut renamed = BTreeMap::from([(variable, recovered)]);
+    if ahead {
+        renamed.insert(solve, kept);
+    }
+    let Step::Loop(l) = &mut out.body.steps[0] else { return None };
+    l.phis.retain(|phi| phi.node != variable);
+    l.phis.push(Phi { node: kept, initial: before, next: solved, result });
+    if ahead {
+        l.body.steps.retain(|step| *step != Step::Node(solve));
+        l.body.steps.push(Step::Node(solved));
+        l.phis.iter_mut().filter(|phi| phi.next == solve).for_each(|phi| phi.next = kept);
+    }
+    let steps = l.body.steps.clone();
+    l.body.steps.insert(0, Step::Node(recovered));
+    for step in steps {
+        if let Step::Node(n) = step {
+            out.nodes[n.0].kind.rename(&renamed, true);
+        }
+    }
+    Some(out)
+}
+
+/// Whether a variable of the loop is read in it, beside the solve itself, and only where its couplings along a line will do:
+/// at the own point, by nodes of the loop.
+fn is_recoverable(graph: &Graph, l: &Loop, variable: &Phi, solve: NodeId) -> bool {
+    let mut read = false;
+    for step in &l.body.steps {
+        let Step::Node(n) = step else { return false };
+        let kind = graph.kind(*n);
+        if *n != solve && kind.args().contains(&variable.node) {
+            if kind.gathers() || matches!(kind, NodeKind::Solve(..)) {
+                return false;
+            }
+            read = true;
+        }
+    }
+    let followed = l.phis.iter().any(|phi| phi.next == variable.node);
+    read && !followed && variable.result != graph.solution
+}
+
+/// The solution before the loop: one that is there, or a new one.
+fn started(graph: &mut Graph, axis: usize, right: NodeId, solve: NodeId) -> NodeId {
+    let kind = NodeKind::Solve(axis, right);
+    let known = graph.start.steps.iter().find_map(|step| match step {
+        Step::Node(n) if *graph.kind(*n) == kind => Some(*n),
+        _ => None,
+    });
+    known.unwrap_or_else(|| {
+        let name = graph.node(solve).name.clone();
+        begin(graph, &name, kind)
+    })
+}
+
+/// A copy of a value before the loop.
+fn begun(graph: &mut Graph, value: NodeId) -> NodeId {
+    let name = graph.node(value).name.clone();
+    begin(graph, &name, NodeKind::Map(MapTree::Value(value)))
+}
+
+fn begin(graph: &mut Graph, name: &str, kind: NodeKind) -> NodeId {
+    let node = add(graph, name, kind);
+    graph.start.steps.push(Step::Node(node));
+    node
+}
+
+fn add(graph: &mut Graph, name: &str, kind: NodeKind) -> NodeId {
+    graph.nodes.push(Node { name: name.into(), named: false, kind, text: None });
+    NodeId(graph.nodes.len() - 1)
+}
