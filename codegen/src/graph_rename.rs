@@ -4,6 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::graph::{CondTree, MapTree, NodeId, NodeKind, ScalarTree};
 
+impl MapTree {
+    /// Replaces what the arithmetic reads.
+    pub(crate) fn rename(&mut self, to: &BTreeMap<NodeId, NodeId>) {
+        in_map(self, &|n| *n = to.get(n).copied().unwrap_or(*n));
+    }
+}
+
 impl NodeKind {
     /// Replaces what the node reads; with `solution` also the solution that an act would end with.
     pub(crate) fn rename(&mut self, to: &BTreeMap<NodeId, NodeId>, solution: bool) {

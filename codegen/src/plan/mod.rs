@@ -105,11 +105,16 @@ pub fn plan_within(graph: &Graph, limits: search::Limits) -> Result<(Vec<Plan>, 
             let plain = plans.iter().filter(|plan| plan.schedule.main.as_ref().is_some_and(|main| main.delay == 1));
             let words = plain.map(|plan| plan.cost.words).fold(f64::INFINITY, f64::min);
             let limits = search::Limits { words, slack: 0.0, ..limits };
-            let candidates = if limits.alternatives { predict::candidates(graph) } else { Vec::new() };
-            for sum in candidates {
-                let found = predicted(graph, sum, limits, fewest, &mut names);
-                complete &= found.1;
-                plans.extend(found.0);
+            if limits.alternatives {
+                let advanced = recover::candidates(graph).into_iter();
+                let advanced = advanced.filter_map(|solve| Some((Some(solve), recover::advance(graph, solve)?)));
+                for (recovered, rewritten) in std::iter::once((None, graph.clone())).chain(advanced) {
+                    for sum in predict::candidates(&rewritten) {
+                        let found = predicted((graph, recovered), sum, limits, fewest, &mut names);
+                        complete &= found.1;
+                        plans.extend(found.0);
+                    }
+                }
             }
         }
     }
@@ -160,20 +165,22 @@ fn recovered(
 
 /// Schedules with a predicted sum that pass fewer fences than any without; and whether the search came to its end.
 fn predicted(
-    graph: &Graph,
+    (graph, recovered): (&Graph, Option<NodeId>),
     sum: NodeId,
     limits: search::Limits,
     fewest: f64,
     names: &mut Vec<String>,
 ) -> (Vec<Plan>, bool) {
-    let Some(rewritten) = predict::predict(graph, sum) else { return (Vec::new(), true) };
+    let asked = Schedule { recovered, predicted: Some(sum), ..in_order("asked", Order::Fused) };
+    let Some(rewritten) = asked.graph(graph) else { return (Vec::new(), true) };
     let Some(model) = Model::new(&rewritten) else { return (Vec::new(), true) };
     let searched = search::search(&model, limits);
     let mut plans: Vec<Plan> = Vec::new();
+    let suffix = if recovered.is_some() { "recovered_predicted" } else { "predicted" };
     for found in searched.front {
-        let name = unused(&format!("{}_predicted", name_of(&found)), names);
+        let name = unused(&format!("{}_{suffix}", name_of(&found)), names);
         let schedule = placed(&name, found.placement, Arithmetic::DifferentRecurrence);
-        let schedule = Schedule { predicted: Some(sum), ..schedule };
+        let schedule = Schedule { recovered, predicted: Some(sum), ..schedule };
         if let Some(plan) = best_begin(graph, &model, schedule).filter(|plan| plan.cost.fences < fewest) {
             names.push(name);
             plans.push(plan);

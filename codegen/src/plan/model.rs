@@ -547,7 +547,7 @@ fn leaves(tree: &MapTree) -> Vec<NodeId> {
 }
 
 /// Whether a map is a linear combination of its vectors.
-fn is_linear(tree: &MapTree) -> bool {
+pub(super) fn is_linear(tree: &MapTree) -> bool {
     match tree {
         MapTree::Value(_) => true,
         MapTree::Scalar(_) | MapTree::Number(_) | MapTree::Abs(_) => false,

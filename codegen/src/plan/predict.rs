@@ -143,7 +143,7 @@ impl Prediction {
                 self.combine(tree, &ScalarTree::Number(1.0), level, &mut terms)?;
                 return (terms.len() <= MOST_TERMS).then_some(terms);
             }
-            NodeKind::Apply(w) | NodeKind::Diagonal(w) | NodeKind::Solve(_, w) => *w,
+            NodeKind::Apply(w) | NodeKind::Diagonal(w) | NodeKind::Solve(_, w) | NodeKind::Along(_, w) => *w,
             _ => return None,
         };
         let terms = self.expand(operand, level)?;
@@ -185,6 +185,10 @@ impl Prediction {
             NodeKind::Apply(_) => (NodeKind::Apply(v), "A"),
             NodeKind::Diagonal(_) => (NodeKind::Diagonal(v), "scaled"),
             NodeKind::Solve(axis, _) => (NodeKind::Solve(*axis, v), "solved"),
+            NodeKind::Along(axis, _) => match *self.graph.kind(v) {
+                NodeKind::Solve(other, right) if other == *axis => return right,
+                _ => (NodeKind::Along(*axis, v), "along"),
+            },
             other => (other.clone(), "value"),
         };
         let name = format!("{role}_{}", self.graph.node(v).name);
@@ -234,12 +238,15 @@ impl Prediction {
             (NodeKind::Apply(a), NodeKind::Apply(x)) | (NodeKind::Diagonal(a), NodeKind::Diagonal(x)) => {
                 self.is_before(*a, *x)
             }
-            (NodeKind::Solve(i, a), NodeKind::Solve(j, x)) => i == j && self.is_before(*a, *x),
+            (NodeKind::Solve(i, a), NodeKind::Solve(j, x)) | (NodeKind::Along(i, a), NodeKind::Along(j, x)) => {
+                i == j && self.is_before(*a, *x)
+            }
             _ => false,
         }
     }
 
-    /// (v, S w) = (S v, w) for a symmetric S: of the two the one in which S acts on the older node.
+    /// (v, S w) = (S v, w) for a symmetric S: of the two the one in which S acts on the older node, and (S v, inv(S) w) =
+    /// (v, w).
     fn turned(&mut self, v: NodeId, w: NodeId) -> (NodeId, NodeId) {
         let facts = &self.graph.operator.facts;
         let symmetric = facts.iter().any(|f| f.fact == Fact::Symmetric && f.standing == Standing::Proved);
@@ -248,6 +255,14 @@ impl Prediction {
             NodeKind::Diagonal(a) => Some(*a),
             _ => None,
         };
+        for (along, solved) in [(v, w), (w, v)] {
+            if let (NodeKind::Along(i, a), NodeKind::Solve(j, b)) = (self.graph.kind(along), self.graph.kind(solved))
+                && symmetric
+                && i == j
+            {
+                return (*a, *b);
+            }
+        }
         for (solved, plain) in [(v, w), (w, v)] {
             let Some(inner) = inner(solved) else { continue };
             if plain < inner {

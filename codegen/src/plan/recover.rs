@@ -8,6 +8,10 @@
 //! only, which whoever solves along it has at hand: the loop may carry z alone and begin with `r = M*z - alpha*q`. That is
 //! a store less, and no neighbour more from afar.
 //!
+//! Where r follows a linear recurrence z does so too ([`advance`]): z = z - alpha*(inv(M)*q), and r = M*z is had at any time.
+//! Then nothing solves for z, which is therefore known at neighbours, and a prediction ([`predict`](super::predict)) takes no
+//! solve beside the one of q: one sweep a round.
+//!
 //! # Precondition
 //! The main loop is a straight line, the solver declares a residual (rounding is another: used only with the true-residual
 //! check).
@@ -17,8 +21,9 @@
 //! change of z in its last place makes of it, |M| |z| eps, as an update of the solution in its last place does to the true
 //! residual: both lose about as much.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::model::is_linear;
 use crate::graph::{Graph, Loop, MapTree, Node, NodeId, NodeKind, Phi, Step, Type};
 
 /// Solves of the main loop whose right sides can be recovered.
@@ -72,6 +77,48 @@ pub fn recover(graph: &Graph, solve: NodeId) -> Option<Graph> {
             out.nodes[n.0].kind.rename(&renamed, true);
         }
     }
+    Some(out)
+}
+
+/// The graph whose loop, moreover, takes the solution by the recurrence of its right side; none where that has none.
+pub fn advance(graph: &Graph, solve: NodeId) -> Option<Graph> {
+    let mut out = recover(graph, solve)?;
+    let carried = *out.main_loop()?.phis.last()?;
+    let NodeKind::Solve(axis, right) = *out.kind(carried.next) else { return None };
+    let NodeKind::Map(mut tree) = out.kind(right).clone() else { return None };
+    let body = out.main_loop()?.body.steps.clone();
+    let at = body.iter().position(|step| *step == Step::Node(right))?;
+    let mut leaves = BTreeSet::new();
+    tree.visit(&mut |n| {
+        leaves.insert(n);
+    });
+    leaves.retain(|n| out.kind(*n).is_vector());
+    if !is_linear(&tree) {
+        return None;
+    }
+    let mut order: Vec<Step> = body[..at].to_vec();
+    let mut solved = BTreeMap::new();
+    for leaf in leaves {
+        let follows = *out.kind(leaf) == NodeKind::Along(axis, carried.node);
+        solved.insert(
+            leaf,
+            if follows {
+                carried.node
+            } else {
+                let name = format!("solved_{}", out.node(leaf).name);
+                let node = add(&mut out, &name, NodeKind::Solve(axis, leaf));
+                order.push(Step::Node(node));
+                node
+            },
+        );
+    }
+    tree.rename(&solved);
+    out.nodes[carried.next.0].kind = NodeKind::Map(tree);
+    out.nodes[right.0].kind = NodeKind::Along(axis, carried.next);
+    order.extend([carried.next, right].map(Step::Node));
+    order.extend(body[at + 1..].iter().filter(|step| **step != Step::Node(carried.next)).cloned());
+    let Step::Loop(l) = &mut out.body.steps[0] else { return None };
+    l.body.steps = order;
     Some(out)
 }
 

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::{predict, recover};
 use crate::apply::Illegal;
 use crate::graph::{Graph, NodeId};
 
@@ -30,7 +31,7 @@ pub struct Schedule {
     pub main: Option<Placement>,
     /// A solve of the main loop whose right side is recovered; see [`recover`](super::recover).
     pub recovered: Option<NodeId>,
-    /// A sum of the main loop, after that, that is predicted; see [`predict`](super::predict).
+    /// A sum of the main loop that is predicted, what is recovered being advanced by then; see [`predict`](super::predict).
     pub predicted: Option<NodeId>,
     /// Whether rounding may differ from the textbook loop by more than the order of operations at a point.
     pub arithmetic: Arithmetic,
@@ -79,14 +80,12 @@ pub struct Placement {
 impl Schedule {
     /// The graph that is placed; none where a rewriting that the schedule names is not one of the graph.
     pub fn graph<'g>(&self, graph: &'g Graph) -> Option<Cow<'g, Graph>> {
-        let mut placed = Cow::Borrowed(graph);
-        if let Some(solve) = self.recovered {
-            placed = Cow::Owned(super::recover::recover(&placed, solve)?);
-        }
-        if let Some(sum) = self.predicted {
-            placed = Cow::Owned(super::predict::predict(&placed, sum)?);
-        }
-        Some(placed)
+        Some(match (self.recovered, self.predicted) {
+            (None, None) => Cow::Borrowed(graph),
+            (Some(solve), None) => Cow::Owned(recover::recover(graph, solve)?),
+            (None, Some(sum)) => Cow::Owned(predict::predict(graph, sum)?),
+            (Some(solve), Some(sum)) => Cow::Owned(predict::predict(&recover::advance(graph, solve)?, sum)?),
+        })
     }
 
     /// The graph that is placed.
