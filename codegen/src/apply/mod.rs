@@ -34,6 +34,9 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 /// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
     let rewritten;
+    if schedule.main.as_ref().is_some_and(|main| main.sweeps < 1 || main.delay < 1) {
+        return Err(Illegal(format!("{} has rounds without a sweep, or updates in no round", schedule.name)));
+    }
     let placed = schedule.placed(graph)?.into_owned();
     let graph = match &schedule.main {
         Some(_) => {

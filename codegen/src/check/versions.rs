@@ -24,6 +24,9 @@ type Value = (NodeId, i64);
 
 /// Checks a placement of the main loop of a graph.
 pub fn simulate(graph: &Graph, placement: &Placement) -> Result<(), String> {
+    if placement.sweeps < 1 {
+        return Err("a round has no sweep".into());
+    }
     let mut simulation = Simulation::new(graph, placement)?;
     let begin = placement.times.values().copied().min().unwrap_or(0).min(placement.first);
     let end = placement.first + ROUNDS * placement.sweeps;

@@ -297,9 +297,22 @@ impl Prediction {
                 return None;
             }
         }
+        self.forget_unread(&mut order);
         let [Step::Loop(l)] = self.graph.body.steps.as_mut_slice() else { return None };
         l.body.steps = order.into_iter().map(Step::Node).collect();
         Some(self.graph)
+    }
+
+    /// Leaves out new vectors that no term took in the end.
+    fn forget_unread(&self, order: &mut Vec<NodeId>) {
+        loop {
+            let read: BTreeSet<NodeId> = order.iter().flat_map(|n| self.graph.kind(*n).args()).collect();
+            let before = order.len();
+            order.retain(|n| !self.added.contains(n) || read.contains(n));
+            if order.len() == before {
+                return;
+            }
+        }
     }
 
     /// The body with new vectors and sums as early as their operands are there.

@@ -117,9 +117,16 @@ pub fn advance(graph: &Graph, solve: NodeId) -> Option<Graph> {
     out.nodes[right.0].kind = NodeKind::Along(axis, carried.next);
     order.extend([carried.next, right].map(Step::Node));
     order.extend(body[at + 1..].iter().filter(|step| **step != Step::Node(carried.next)).cloned());
+    // The right side as it was before need not be wanted any more.
+    let read: BTreeSet<NodeId> = order.iter().flat_map(|step| reads(&out, step)).collect();
+    order.retain(|step| !matches!(step, Step::Node(n) if out.kind(*n).gathers() && !read.contains(n)));
     let Step::Loop(l) = &mut out.body.steps[0] else { return None };
     l.body.steps = order;
     Some(out)
+}
+
+fn reads(graph: &Graph, step: &Step) -> Vec<NodeId> {
+    if let Step::Node(n) = step { graph.kind(*n).args() } else { Vec::new() }
 }
 
 /// Whether a variable of the loop is read in it, beside the solve itself, and only where its couplings along a line will do:
