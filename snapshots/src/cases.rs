@@ -5,6 +5,7 @@ use std::fmt::Write;
 use kernelwright::backend::Target;
 use kernelwright::pipeline::Planned;
 use kernelwright_codegen::kernel::Kernel;
+use kernelwright_codegen::loops::ValueKind;
 use kernelwright_codegen::plan::schedule::Arithmetic;
 use kernelwright_codegen::{loops_text, math_text};
 use kernelwright_syntax::program::Precision;
@@ -39,6 +40,9 @@ pub fn cases() -> Vec<Golden> {
     }
     all.extend(statement("pressure_correction"));
     all.push(single("poisson_2d"));
+    all.push(recovered("2_sweeps_9_words_recovered", Target::Cuda, Precision::F32));
+    all.push(recovered("2_sweeps_9_words_recovered", Target::Host, Precision::F64));
+    all.push(recovered("1_sweeps_8_words_recovered_predicted", Target::Cuda, Precision::F64));
     all.extend(AXES.iter().map(of_axis));
     all.extend(stages("poisson_2d"));
     all.push(front("pressure_correction"));
@@ -76,6 +80,26 @@ fn single(program: &str) -> Golden {
     let planned = planned(&loaded, program);
     let text = whole(&planned.plan().program, Target::Cuda, Precision::F32);
     Golden::text(format!("{program}.f32.cu"), format!("{program}: all kernels in f32"), text)
+}
+
+/// The kernels of a schedule of the model problem that recover a right side from its solution.
+fn recovered(schedule: &str, target: Target, precision: Precision) -> Golden {
+    let loaded = example("pressure_correction");
+    let planned = planned(&loaded, "pressure_correction");
+    let plan = planned.plans.iter().find(|plan| plan.schedule.name == schedule);
+    let program = &plan.unwrap_or_else(|| panic!("no schedule is called {schedule}")).program;
+    let along = |name: &str| {
+        let sweep = program.sweeps.iter().find(|sweep| sweep.name == name);
+        sweep.is_some_and(|sweep| sweep.values.iter().any(|value| matches!(value.kind, ValueKind::Along(..))))
+    };
+    let mut kernels = kernels(program, target, precision, default_variant(program, target));
+    kernels.retain(|kernel| along(&kernel.name));
+    let name = format!("pressure_correction.{schedule}.{}", end(target));
+    Golden::text(
+        name,
+        format!("pressure_correction: what {schedule} recovers, {precision:?}"),
+        source(&kernels, target),
+    )
 }
 
 fn whole(program: &kernelwright_codegen::loops::Program, target: Target, precision: Precision) -> String {

@@ -328,8 +328,8 @@ impl Mapper<'_, '_> {
         if !self.host || self.others.first() != Some(&0) {
             return (0, 0);
         }
-        let values = reach_of_values(cx, sweep, &|v| self.eval.kept.contains_key(&v));
         let formed = walks && couplings_split(cx.operator(), self.axis, 0);
+        let values = reach_of_values(cx, sweep, &|v| self.eval.kept.contains_key(&v), formed);
         let eliminated = if at.is_multiple_of(2) && !formed { reach_of_row(cx) } else { (0, 0) };
         self.plan.roots(sweep, at).into_iter().fold(eliminated, |mut all, v| {
             widen(&mut all, values[v.0]);

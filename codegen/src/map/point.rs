@@ -426,7 +426,7 @@ fn part(
 
 /// How far a sweep's readings go from its point along the first axis, down and up.
 pub(super) fn reach_of_sweep(cx: &Context, sweep: &Sweep) -> (i64, i64) {
-    reach_of_values(cx, sweep, &|_| false).into_iter().fold((0, 0), |mut all, own| {
+    reach_of_values(cx, sweep, &|_| false, false).into_iter().fold((0, 0), |mut all, own| {
         widen(&mut all, own);
         all
     })
@@ -445,8 +445,14 @@ pub(super) fn reach_of_row(cx: &Context) -> (i64, i64) {
     row
 }
 
-/// How far the evaluation of each value reaches along the first axis; those that are kept are only read back.
-pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId) -> bool) -> Vec<(i64, i64)> {
+/// How far the evaluation of each value reaches along the first axis; those that are kept are only read back, and couplings
+/// along a line may have been `formed` before.
+pub(super) fn reach_of_values(
+    cx: &Context,
+    sweep: &Sweep,
+    kept: &dyn Fn(ValueId) -> bool,
+    formed: bool,
+) -> Vec<(i64, i64)> {
     let row = reach_of_row(cx);
     let mut values: Vec<(i64, i64)> = Vec::new();
     for (number, value) in sweep.values.iter().enumerate() {
@@ -459,6 +465,7 @@ pub(super) fn reach_of_values(cx: &Context, sweep: &Sweep, kept: &dyn Fn(ValueId
                 operands(e, &mut |v| widen(&mut total, of(&v)));
                 total
             }
+            ValueKind::Along(axis, v) if formed && *axis != 0 => of(v),
             // Couplings along a line are a part of the row, and its coefficients are read where they are.
             ValueKind::Apply(v) | ValueKind::Magnitude(v) | ValueKind::Along(_, v) => {
                 (of(v).0 + row.0, of(v).1 + row.1)

@@ -57,7 +57,10 @@ pub fn recover(graph: &Graph, solve: NodeId) -> Option<Graph> {
     let ahead = right == variable;
     let solved = if ahead { add(&mut out, &name, NodeKind::Solve(axis, next)) } else { solve };
     let [kept, result] = [NodeKind::Phi, NodeKind::Result].map(|kind| add(&mut out, &name, kind(Type::Vector)));
-    let recovered = add(&mut out, &format!("recovered_{}", graph.node(variable).name), NodeKind::Along(axis, kept));
+    let right = graph.node(variable).name.clone();
+    let recovered = add(&mut out, &format!("recovered_{right}"), NodeKind::Along(axis, kept));
+    let text = format!("{right} of the round before, from {name}");
+    (out.nodes[recovered.0].named, out.nodes[recovered.0].text) = (true, Some(text));
     let mut renamed = BTreeMap::from([(variable, recovered)]);
     if ahead {
         renamed.insert(solve, kept);
