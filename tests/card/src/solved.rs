@@ -116,7 +116,8 @@ const PRECONDITIONERS: [&str; 6] = [
     "inner(chebyshev(upper = 2), iterations = 2, preconditioner = jacobi)",
 ];
 
-/// Schedules are told apart by number; a loop with fewer of them takes the number modulo theirs.
+/// Schedules are told apart by number: of a loop with fewer the number modulo theirs, of one with more as far apart as they
+/// go, each variant beginning with another.
 const SCHEDULES: usize = 8;
 
 /// Shapes of kernels: the usual ones, and others that small grids would not have. What a back end has no use for it
@@ -214,7 +215,11 @@ fn solved(chosen: &Chosen, choice: Choice) -> Result<(), String> {
     let instance = instance(&loaded, problem);
     let given = Given::random(&instance, 11);
     let names = schedules(&loaded)?;
-    let schedule = names[chosen.schedule % names.len()].clone();
+    let number = match names.len() {
+        more if more > SCHEDULES => chosen.schedule * more / SCHEDULES + chosen.variant,
+        _ => chosen.schedule,
+    };
+    let schedule = names[number % names.len()].clone();
     let how = How {
         precision: chosen.precision,
         schedule: Some(schedule.clone()),
