@@ -28,8 +28,8 @@ use crate::kernel_verify::MAX_SHARED_BYTES;
 use crate::loops::{Store, Sum, Sweep, ValueId};
 pub(super) use shape::Shape;
 
-/// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes, or a little less.
-const REGISTERS: [u64; 3] = [1 << 16, 64, 80];
+/// Registers of a multiprocessor, and as many a lane as let it hold half of its lanes, a little less, or a quarter.
+const REGISTERS: [u64; 4] = [1 << 16, 64, 80, 128];
 /// Kinds of arrays that stand in shared memory if they are long, and the bytes a block may have there: two blocks fit.
 const SHARED: (u32, u64) = (2, 99 << 10);
 /// Words of a long array.
@@ -62,14 +62,24 @@ impl Arrays {
         }
     }
 
-    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block. In f64 those of lines across
-    /// the fastest axis that fit into registers stay there: a multiprocessor would not hold more lanes without them.
+    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block; more than usual where the
+    /// registers would not hold the others. In f64 those of lines across the fastest axis that fit into registers stay there: a
+    /// multiprocessor would not hold more lanes without them.
     fn shared(&self, cx: &Context, shape: Shape, axis: usize) -> u32 {
         let (kinds, most) = SHARED;
-        let held = (self.kinds.iter().sum::<usize>() + self.kept) as u64 * shape.levels * cx.words();
-        let stay = axis > 0 && cx.words() == 2 && held <= HELD;
+        let stay = axis > 0 && cx.words() == 2 && self.in_registers(cx, shape, 0) <= HELD;
         let long = shape.levels * cx.words() >= LONG && !stay;
+        let kinds = match self.in_registers(cx, shape, kinds) {
+            words if words > HELD / 2 && self.in_shared(kinds + 1) <= most => kinds + 1,
+            _ => kinds,
+        };
         cx.options.variant.shared.unwrap_or(if long && self.in_shared(kinds) <= most { kinds } else { 0 })
+    }
+
+    /// Words of a lane's arrays that stand in registers, with so many kinds in shared memory.
+    fn in_registers(&self, cx: &Context, shape: Shape, shared: u32) -> u64 {
+        let arrays = self.kinds.iter().skip(shared as usize).sum::<usize>() + self.kept;
+        arrays as u64 * shape.levels * cx.words()
     }
 
     /// Bytes of shared memory with so many kinds of arrays there.
@@ -84,13 +94,17 @@ impl Arrays {
             Some(0) => None,
             Some(blocks) => Some(blocks),
             None => {
-                let [all, half, less] = REGISTERS;
-                let in_registers = self.kinds.iter().skip(shared as usize).sum::<usize>() + self.kept;
-                let words = in_registers as u64 * shape.levels * cx.words();
+                let [all, half, less, twice] = REGISTERS;
+                let words = self.in_registers(cx, shape, shared);
                 let lanes = shape.columns * shape.segments;
                 let rounds = |held: u64| blocks.div_ceil(MULTIPROCESSORS * held) * held;
-                let fits = [all / less / lanes, all / half / lanes].into_iter().filter(|&held| held > 1);
-                let held = fits.min_by_key(|&held| rounds(held)).filter(|_| 8 * words <= 5 * half);
+                let several = |registers: u64| Some(all / registers / lanes).filter(|&held| held > 1);
+                let leave = |registers: u64| 8 * words <= 5 * registers;
+                let held = match () {
+                    () if leave(half) => [less, half].into_iter().filter_map(several).min_by_key(|&held| rounds(held)),
+                    () if !leave(less) && leave(twice) => several(twice),
+                    () => None,
+                };
                 held.map(|held| held as u32)
             }
         }
