@@ -35,6 +35,11 @@ pub fn candidates(graph: &Graph) -> Vec<NodeId> {
 
 /// The graph whose loop carries a solution in place of its right side; none where that is not possible or of no use.
 pub fn recover(graph: &Graph, solve: NodeId) -> Option<Graph> {
+    recovered(graph, solve).map(|(out, _)| out)
+}
+
+/// The same, with the variable that carries the solution.
+fn recovered(graph: &Graph, solve: NodeId) -> Option<(Graph, Phi)> {
     graph.true_residual?;
     if graph.body.steps.len() != 1 {
         return None;
@@ -42,36 +47,37 @@ pub fn recover(graph: &Graph, solve: NodeId) -> Option<Graph> {
     let l = graph.main_loop()?;
     let NodeKind::Solve(axis, right) = *graph.nodes.get(solve.0).map(|node| &node.kind)? else { return None };
     let here = l.body.steps.contains(&Step::Node(solve));
-    let carried = l.phis.iter().find(|phi| phi.next == right || phi.node == right).filter(|_| here)?;
-    let (variable, next, initial) = (carried.node, carried.next, carried.initial);
-    if !is_recoverable(graph, l, carried, solve) {
+    let given = *l.phis.iter().find(|phi| phi.next == right || phi.node == right).filter(|_| here)?;
+    if !is_recoverable(graph, l, &given, solve) {
         return None;
     }
-    let mut out = graph.clone();
-    let before = started(&mut out, axis, initial, solve);
-    // A variable that begins with the same value has a buffer of its own.
-    let shared = l.phis.iter().any(|phi| phi.initial == before);
-    let before = if shared { begun(&mut out, before) } else { before };
-    let name = graph.node(solve).name.clone();
     // A solution of what the round before left is found at that round's end.
-    let ahead = right == variable;
-    let solved = if ahead { add(&mut out, &name, NodeKind::Solve(axis, next)) } else { solve };
-    let [kept, result] = [NodeKind::Phi, NodeKind::Result].map(|kind| add(&mut out, &name, kind(Type::Vector)));
-    let right = graph.node(variable).name.clone();
-    let recovered = add(&mut out, &format!("recovered_{right}"), NodeKind::Along(axis, kept));
+    let ahead = right == given.node;
+    let mut out = graph.clone();
+    let known = l.phis.iter().find(|phi| phi.next == solve && !ahead).copied();
+    let kept = match known {
+        // The loop carries the solution already.
+        Some(phi) if *graph.kind(phi.initial) == NodeKind::Solve(axis, given.initial) => phi,
+        Some(_) => return None,
+        None => carried(&mut out, axis, &given, (solve, ahead)),
+    };
+    let (name, right) = (graph.node(solve).name.clone(), graph.node(given.node).name.clone());
+    let recovered = add(&mut out, &format!("recovered_{right}"), NodeKind::Along(axis, kept.node));
     let text = format!("{right} of the round before, from {name}");
     (out.nodes[recovered.0].named, out.nodes[recovered.0].text) = (true, Some(text));
-    let mut renamed = BTreeMap::from([(variable, recovered)]);
+    let mut renamed = BTreeMap::from([(given.node, recovered)]);
     if ahead {
-        renamed.insert(solve, kept);
+        renamed.insert(solve, kept.node);
     }
     let Step::Loop(l) = &mut out.body.steps[0] else { return None };
-    l.phis.retain(|phi| phi.node != variable);
-    l.phis.push(Phi { node: kept, initial: before, next: solved, result });
+    l.phis.retain(|phi| phi.node != given.node);
+    if known.is_none() {
+        l.phis.push(kept);
+    }
     if ahead {
         l.body.steps.retain(|step| *step != Step::Node(solve));
-        l.body.steps.push(Step::Node(solved));
-        l.phis.iter_mut().filter(|phi| phi.next == solve).for_each(|phi| phi.next = kept);
+        l.body.steps.push(Step::Node(kept.next));
+        l.phis.iter_mut().filter(|phi| phi.next == solve).for_each(|phi| phi.next = kept.node);
     }
     let steps = l.body.steps.clone();
     l.body.steps.insert(0, Step::Node(recovered));
@@ -80,13 +86,24 @@ pub fn recover(graph: &Graph, solve: NodeId) -> Option<Graph> {
             out.nodes[n.0].kind.rename(&renamed, true);
         }
     }
-    Some(out)
+    Some((out, kept))
+}
+
+/// A new variable for a solution: that of the right side's next value, at once or, `ahead`, a round before it is used.
+fn carried(graph: &mut Graph, axis: usize, right: &Phi, (solve, ahead): (NodeId, bool)) -> Phi {
+    let started = started(graph, axis, right.initial, solve);
+    // A variable that begins with the same value has a buffer of its own.
+    let shared = graph.main_loop().is_some_and(|l| l.phis.iter().any(|phi| phi.initial == started));
+    let initial = if shared { begun(graph, started) } else { started };
+    let name = graph.node(solve).name.clone();
+    let next = if ahead { add(graph, &name, NodeKind::Solve(axis, right.next)) } else { solve };
+    let [node, result] = [NodeKind::Phi, NodeKind::Result].map(|kind| add(graph, &name, kind(Type::Vector)));
+    Phi { node, initial, next, result }
 }
 
 /// The graph whose loop, moreover, takes the solution by the recurrence of its right side; none where that has none.
 pub fn advance(graph: &Graph, solve: NodeId) -> Option<Graph> {
-    let mut out = recover(graph, solve)?;
-    let carried = *out.main_loop()?.phis.last()?;
+    let (mut out, carried) = recovered(graph, solve)?;
     let NodeKind::Solve(axis, right) = *out.kind(carried.next) else { return None };
     let NodeKind::Map(mut tree) = out.kind(right).clone() else { return None };
     let body = out.main_loop()?.body.steps.clone();

@@ -287,7 +287,20 @@ fn a_solution_stands_for_its_right_side() {
         converge when norm(r) <= tolerance*norm(f);
         repeat { z = inv(M)*r; u = u + 0.5*z; r = r - 0.5*(A*z); check; }
     }";
+    // Here the loop carries z as it is.
+    let carried = "solver gear(A: spd, M: spd) {
+        residual r = f - A*u;
+        converge when norm(r) <= tolerance*norm(f);
+        z = inv(M)*r; w = A*z; gamma = dot(r, z); alpha = gamma/dot(w, z); beta = 0; p = zero; s = zero;
+        repeat {
+            p = z + beta*p; s = w + beta*s; u = u + alpha*p; r = r - alpha*s; check;
+            z = inv(M)*r; w = A*z;
+            gamma_old = gamma; gamma = dot(r, z); delta = dot(w, z);
+            beta = gamma/gamma_old; alpha = gamma/(delta - beta*gamma/alpha);
+        }
+    }";
     let cases = [
+        (Case::text(carried, Preconditioner::Line(2)), 13.0, 11.0),
         (Case::library("pcg", Preconditioner::Line(2)), 9.0, 8.0),
         (Case::library("steepest_descent", Preconditioner::Line(1)), 7.0, 5.0),
         (Case::text(ahead, Preconditioner::Line(2)), 6.0, 4.0),
