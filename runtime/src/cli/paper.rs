@@ -15,6 +15,7 @@ use kernelwright_codegen::graph::{Graph, Loop, MapTree, NodeId, NodeKind, Reduce
 use kernelwright_codegen::loops::{Control, Program, Sweep, ValueId, ValueKind};
 use kernelwright_codegen::plan::Plan;
 use kernelwright_codegen::plan::cost::{near, point_operations};
+use kernelwright_codegen::plan::schedule::Placement;
 use kernelwright_syntax::program::{BinaryOp, Expr, ExprKind, Operator, Shift};
 use serde_json::{Value, json};
 
@@ -105,9 +106,11 @@ fn total(schedule: &'static str, rows: &mut Vec<Row>, from: usize) {
     rows.push(sum);
 }
 
-/// The published schedule: two sweeps, `A*p` by linearity, nothing delayed.
+/// The published schedule: two sweeps, `A*p` by linearity, nothing delayed, of the loop as it is written.
 fn is_interleaved(plan: &Plan) -> bool {
-    plan.schedule.main.as_ref().is_some_and(|main| main.sweeps == 2 && !main.linear.is_empty() && main.delay == 1)
+    let as_written = plan.schedule.recovered.is_none() && plan.schedule.predicted.is_none();
+    let published = |main: &Placement| main.sweeps == 2 && !main.linear.is_empty() && main.delay == 1;
+    as_written && plan.schedule.main.as_ref().is_some_and(published)
 }
 
 fn line_axis(graph: &Graph) -> Option<usize> {
