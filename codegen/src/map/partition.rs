@@ -62,7 +62,7 @@ impl Arrays {
         }
     }
 
-    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block; more than usual where the
+    /// Kinds of arrays in shared memory: long ones, where that leaves room for another block; in f32 more than usual where the
     /// registers would not hold the others. In f64 those of lines across the fastest axis that fit into registers stay there: a
     /// multiprocessor would not hold more lanes without them.
     fn shared(&self, cx: &Context, shape: Shape, axis: usize) -> u32 {
@@ -70,7 +70,7 @@ impl Arrays {
         let stay = axis > 0 && cx.words() == 2 && self.in_registers(cx, shape, 0) <= HELD;
         let long = shape.levels * cx.words() >= LONG && !stay;
         let kinds = match self.in_registers(cx, shape, kinds) {
-            words if words > HELD / 2 && self.in_shared(kinds + 1) <= most => kinds + 1,
+            words if cx.words() == 1 && words > HELD / 2 && self.in_shared(kinds + 1) <= most => kinds + 1,
             _ => kinds,
         };
         cx.options.variant.shared.unwrap_or(if long && self.in_shared(kinds) <= most { kinds } else { 0 })
@@ -88,7 +88,7 @@ impl Arrays {
     }
 
     /// Blocks that a multiprocessor should hold, of so many: where the arrays leave three eighths of the registers to all
-    /// else, as many as make all of them end sooner.
+    /// else, as many as make all of them end sooner. In f64 what is not in arrays takes too many for a quarter of its lanes.
     fn resident(&self, cx: &Context, shape: Shape, shared: u32, blocks: u64) -> Option<u32> {
         match cx.options.variant.line_resident {
             Some(0) => None,
@@ -102,7 +102,7 @@ impl Arrays {
                 let leave = |registers: u64| 8 * words <= 5 * registers;
                 let held = match () {
                     () if leave(half) => [less, half].into_iter().filter_map(several).min_by_key(|&held| rounds(held)),
-                    () if !leave(less) && leave(twice) => several(twice),
+                    () if cx.words() == 1 && !leave(less) && leave(twice) => several(twice),
                     () => None,
                 };
                 held.map(|held| held as u32)

@@ -177,7 +177,9 @@ fn predicted(
     let searched = search::search(&model, limits);
     let mut plans: Vec<Plan> = Vec::new();
     let suffix = if recovered.is_some() { "recovered_predicted" } else { "predicted" };
-    for found in searched.front {
+    // A sweep that does all else has no registers left for what a solution waits for: it is updated every round, or apart.
+    let light = |found: &search::Found| recovered.is_none() || found.placement.delay == 1 || found.placement.apart;
+    for found in searched.front.into_iter().filter(light) {
         let name = unused(&format!("{}_{suffix}", name_of(&found)), names);
         let schedule = placed(&name, found.placement, Arithmetic::DifferentRecurrence);
         let schedule = Schedule { recovered, predicted: Some(sum), ..schedule };
