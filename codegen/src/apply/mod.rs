@@ -33,20 +33,13 @@ pub fn apply(graph: &Graph, schedule: &Schedule) -> Result<Program, Illegal> {
 
 /// Carries a schedule out; also tells which vector the section `residual` leaves the true residual in.
 pub fn apply_with_residual(graph: &Graph, schedule: &Schedule) -> Result<(Program, Option<VectorId>), Illegal> {
-    let rewritten;
     if schedule.main.as_ref().is_some_and(|main| main.sweeps < 1 || main.delay < 1) {
         return Err(Illegal(format!("{} has rounds without a sweep, or updates in no round", schedule.name)));
     }
-    let placed = schedule.placed(graph)?.into_owned();
-    let graph = match &schedule.main {
-        Some(_) => {
-            rewritten = land::land_before_loop(&placed)?;
-            &rewritten
-        }
-        None => {
-            rewritten = land::land(split::split_neighbour_updates(&placed))?;
-            &rewritten
-        }
+    let placed = schedule.placed(graph)?;
+    let graph = &match &schedule.main {
+        Some(_) => land::land_before_loop(&placed)?,
+        None => land::land(split::split_neighbour_updates(&placed))?,
     };
     let homes = homes::homes(graph, schedule.main.as_ref())?;
     let mut parts = Parts::default();

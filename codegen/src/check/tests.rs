@@ -218,7 +218,7 @@ fn corrupt_placement(p: &mut Placement, dice: &mut Dice) -> String {
 fn hunt_placements(case: &Case, plan: &Plan, mutants: u64) -> [u64; 3] {
     let graph = case.graph();
     let right = observe(&plan.program);
-    let placed = plan.schedule.graph(&graph).expect("the schedule is of this graph");
+    let placed = plan.schedule.placed(&graph).expect("the schedule is of this graph");
     let [mut refused, mut harmless, mut simulated] = [0, 0, 0];
     for seed in 0..mutants {
         let mut schedule = plan.schedule.clone();

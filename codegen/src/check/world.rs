@@ -1,6 +1,7 @@
 //! A small algebraic world in which loops run: vectors of a few field elements, the operator and the parts of it that
-//! preconditioners solve as random matrices. Linearity holds exactly, and symmetry of the operator where it is proved and of
-//! its diagonal, and a line's solution undoes its couplings; nothing else does, so what agrees here for random matrices agrees for every operator.
+//! preconditioners solve as random matrices. Linearity holds exactly, symmetry of the operator where it is proved and of its
+//! diagonal, and a line's solution undoes its couplings; nothing else does, so what agrees here for random matrices agrees for
+//! every operator.
 
 use super::field::{Element, mix};
 use crate::format::Derived;

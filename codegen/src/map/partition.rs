@@ -100,10 +100,10 @@ impl Arrays {
                 let rounds = |held: u64| blocks.div_ceil(MULTIPROCESSORS * held) * held;
                 let several = |registers: u64| Some(all / registers / lanes).filter(|&held| held > 1);
                 let leave = |registers: u64| 8 * words <= 5 * registers;
-                let held = match () {
-                    () if leave(half) => [less, half].into_iter().filter_map(several).min_by_key(|&held| rounds(held)),
-                    () if cx.words() == 1 && !leave(less) && leave(twice) => several(twice),
-                    () => None,
+                let held = if leave(half) {
+                    [less, half].into_iter().filter_map(several).min_by_key(|&held| rounds(held))
+                } else {
+                    several(twice).filter(|_| cx.words() == 1 && !leave(less) && leave(twice))
                 };
                 held.map(|held| held as u32)
             }

@@ -172,7 +172,7 @@ fn predicted(
     names: &mut Vec<String>,
 ) -> (Vec<Plan>, bool) {
     let asked = Schedule { recovered, predicted: Some(sum), ..in_order("asked", Order::Fused) };
-    let Some(rewritten) = asked.graph(graph) else { return (Vec::new(), true) };
+    let Ok(rewritten) = asked.placed(graph) else { return (Vec::new(), true) };
     let Some(model) = Model::new(&rewritten) else { return (Vec::new(), true) };
     let searched = search::search(&model, limits);
     let mut plans: Vec<Plan> = Vec::new();

@@ -78,27 +78,23 @@ pub struct Placement {
 }
 
 impl Schedule {
-    /// The graph that is placed; none where a rewriting that the schedule names is not one of the graph.
-    pub fn graph<'g>(&self, graph: &'g Graph) -> Option<Cow<'g, Graph>> {
-        Some(match (self.recovered, self.predicted) {
-            (None, None) => Cow::Borrowed(graph),
-            (Some(solve), None) => Cow::Owned(recover::recover(graph, solve)?),
-            (None, Some(sum)) => Cow::Owned(predict::predict(graph, sum)?),
-            (Some(solve), Some(sum)) => Cow::Owned(predict::predict(&recover::advance(graph, solve)?, sum)?),
-        })
-    }
-
-    /// The graph that is placed.
+    /// The graph that is placed: the one that is given, rewritten.
     ///
     /// # Errors
     /// A schedule of another graph.
-    pub(crate) fn placed<'g>(&self, graph: &'g Graph) -> Result<Cow<'g, Graph>, Illegal> {
-        self.graph(graph).ok_or_else(|| Illegal(format!("{} rewrites what is not in the graph", self.name)))
+    pub fn placed<'g>(&self, graph: &'g Graph) -> Result<Cow<'g, Graph>, Illegal> {
+        let rewritten = match (self.recovered, self.predicted) {
+            (None, None) => return Ok(Cow::Borrowed(graph)),
+            (Some(solve), None) => recover::recover(graph, solve),
+            (None, Some(sum)) => predict::predict(graph, sum),
+            (Some(solve), Some(sum)) => recover::advance(graph, solve).and_then(|graph| predict::predict(&graph, sum)),
+        };
+        rewritten.map(Cow::Owned).ok_or_else(|| Illegal(format!("{} rewrites what is not in the graph", self.name)))
     }
 
     /// Readable text.
     pub fn text(&self, graph: &Graph) -> String {
-        let placed = self.graph(graph).unwrap_or(Cow::Borrowed(graph));
+        let placed = self.placed(graph).unwrap_or(Cow::Borrowed(graph));
         let graph = placed.as_ref();
         let arithmetic = match self.arithmetic {
             Arithmetic::Same => "same arithmetic",

@@ -68,7 +68,7 @@ fn fits(schedule: &Schedule, graph: &Graph) -> bool {
     if named.into_iter().flatten().any(|n| n.0 >= graph.nodes.len()) {
         return false;
     }
-    let Some(placed) = schedule.graph(graph) else { return false };
+    let Ok(placed) = schedule.placed(graph) else { return false };
     let count = placed.nodes.len();
     schedule.main.as_ref().is_none_or(|p| {
         let mut nodes = p.times.keys().chain(p.versions.keys()).chain(&p.linear).chain(&p.behind);
